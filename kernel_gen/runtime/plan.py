@@ -1,0 +1,150 @@
+"""`Plan`: the stored answer of a search: cover, schedules, sources, objects, measurements.
+
+Values of a plan are numbered like `Plan.program.values`. A plan runs its segments in order; a compiled
+segment is a run of kernels behind one C call, a framework segment is nodes that torch runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Measurement
+from kernel_gen.runtime.key import PlanKey
+from kernel_gen.schedule.schedule import Schedule
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FusionGroup:
+    """Nodes of a graph that become one kernel.
+
+    `nodes` are indices into `Graph.nodes`, ascending. `inputs` and `outputs` are graph values; a
+    node may recur in another group (recomputation), but each value is an output of one group only.
+    """
+
+    nodes: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkGroup:
+    """Nodes that torch runs, with the reason (code and sentence of a Refusal, or "faster")."""
+
+    nodes: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPlan:
+    """A cover of a graph in execution order: every needed value is produced before it is read."""
+
+    groups: tuple[FusionGroup | FrameworkGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One compiled group: what it computes, how, and what was measured.
+
+    `operands` maps the nest's buffers to graph values, in order. `ops` names the fused ops for
+    people. `measured_us` is the kernel alone, None where only the whole program was timed.
+    """
+
+    group: FusionGroup
+    operands: tuple[int, ...]
+    nest: LoopNest
+    schedule: Schedule
+    source: KernelSource
+    ops: tuple[str, ...]
+    measurement: Measurement | None = None
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """File name -> text."""
+        return dict(self.source.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a plan came about, and what it needs; checked before anything is loaded.
+
+    `requires` holds CPU feature names ("avx512f", …) that the caller's machine must have.
+    """
+
+    compiler: str
+    flags: tuple[str, ...]
+    generator: str
+    abi: int
+    torch: str
+    libc: str
+    requires: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A built shared object. `data` are its bytes, `sha256` their digest (hexadecimal)."""
+
+    name: str
+    sha256: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unfused:
+    """An op that shares no kernel, and why."""
+
+    op: str
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSummary:
+    """What the search saw. `baseline_us`: captured composites run by torch, interleaved with
+    `measured_us` (the plan). `unfused_us`: our best kernel per composite."""
+
+    baseline_us: float
+    measured_us: float
+    unfused_us: float
+    improved: bool
+    trials: int
+    failures: int
+    tuning_seconds: float
+    budget_seconds: float
+    unfused: tuple[Unfused, ...] = ()
+    rules_fired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything needed to run, explain and rebuild a tuned program.
+
+    `graph` is the program as submitted (its digest is in the key). `program` is the same program
+    after the search's rewrites (composites expanded by rule, say), with the same inputs and outputs
+    in the same order; `cover`, `kernels` and all value numbers speak of `program`.
+    """
+
+    key: PlanKey
+    graph: Graph
+    program: Graph
+    target: Target
+    cover: FusionPlan
+    kernels: tuple[Kernel, ...]  # in the order of the FusionGroups of `cover`
+    artifacts: tuple[Artifact, ...]
+    provenance: Provenance
+    summary: SearchSummary
+
+    @property
+    def id(self) -> str:
+        """Content digest of plan.json, hexadecimal: equal plans have equal ids."""
+        from kernel_gen.runtime.serialize import plan_digest
+
+        return plan_digest(self)
