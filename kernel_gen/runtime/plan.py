@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.source import KernelSource
+from kernel_gen.fusion.group import FrameworkGroup as FrameworkGroup
+from kernel_gen.fusion.group import FusionGroup as FusionGroup
+from kernel_gen.fusion.group import FusionPlan as FusionPlan
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
@@ -17,37 +20,6 @@ from kernel_gen.runtime.key import PlanKey
 from kernel_gen.schedule.schedule import Schedule
 
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class FusionGroup:
-    """Nodes of a graph that become one kernel.
-
-    `nodes` are indices into `Graph.nodes`, ascending. `inputs` and `outputs` are graph values; a
-    node may recur in another group (recomputation), but each value is an output of one group only.
-    """
-
-    nodes: tuple[int, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FrameworkGroup:
-    """Nodes that torch runs, with the reason (code and sentence of a Refusal, or "faster")."""
-
-    nodes: tuple[int, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    code: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class FusionPlan:
-    """A cover of a graph in execution order: every needed value is produced before it is read."""
-
-    groups: tuple[FusionGroup | FrameworkGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
