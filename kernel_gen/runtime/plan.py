@@ -70,6 +70,47 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """One step of a run: kernels behind one C call, or nodes that torch runs.
+
+    `kernels` are positions in `Plan.kernels`, in execution order, and `framework` is None; or
+    `kernels` is empty and `framework` is the position of a FrameworkGroup in `Plan.cover.groups`.
+    """
+
+    kernels: tuple[int, ...] = ()
+    framework: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaSlot:
+    """Where an intermediate value lives in the arena, in bytes; slots of one time are disjoint."""
+
+    value: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the built object wants to be called. Recorded, not derived again when a plan is read:
+    the offsets are compiled into the object, and a later version may plan memory otherwise.
+
+    `constants` are the values whose storage `gaf_create` takes, in that order. `folded` are nodes
+    of the program that depend on constants only; torch runs them once, when constants are bound.
+    `buffers` are the values that kernels write and the caller provides the memory of: results, and
+    what torch reads. All other values that kernels write live in the arena.
+    """
+
+    segments: tuple[Segment, ...] = ()
+    constants: tuple[int, ...] = ()
+    folded: tuple[int, ...] = ()
+    buffers: tuple[int, ...] = ()
+    arena: tuple[ArenaSlot, ...] = ()
+    arena_bytes: int = 0  # slots only; scratch follows, `gaf_arena_bytes` says how much in all
+    packed_bytes: int = 0  # what `gaf_create` allocates for packed constants
+
+
+@dataclass(frozen=True, slots=True)
 class Unfused:
     """An op that shares no kernel, and why."""
 
@@ -113,6 +154,7 @@ class Plan:
     artifacts: tuple[Artifact, ...]
     provenance: Provenance
     summary: SearchSummary
+    layout: Layout = Layout()
 
     @property
     def id(self) -> str:

@@ -45,7 +45,10 @@ enum gaf_status { GAF_OK = 0, GAF_BAD_ARGUMENT = 1, GAF_NO_MEMORY = 2, GAF_KERNE
 extern "C" {
 #endif
 unsigned gaf_abi_version(void);
-/* Packs `constants` (n of them, order of plan.json) into memory of the plan's own. */
+/* Bytes of the 64-byte aligned arena that each call with up to `n_threads` threads needs. */
+gaf_u64 gaf_arena_bytes(const gaf_i64 *dims, int n_threads);
+/* Packs `constants` (n of them, order of plan.json) into memory of the plan's own. Those that no
+ * kernel packs are borrowed: they must outlive the plan. */
 int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan);
 /* Immutable after create: any number of threads may run one plan, each with its own arena. */
 int gaf_run(const gaf_plan *plan, const gaf_call *call);
