@@ -1,0 +1,1 @@
+"""Workloads against their peers, interleaved. `python -m benchmarks.suite --help`."""

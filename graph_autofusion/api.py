@@ -1,0 +1,103 @@
+"""`optimize` and `capture`: the whole story for a PyTorch user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graph_autofusion.module import FunctionModule, OptimizedModule
+from graph_autofusion.options import parse_options
+from kernel_gen.errors import InvalidInput
+from kernel_gen.ir.graph import Graph
+from kernel_gen.records import Budget
+
+
+def optimize(
+    model: torch.nn.Module | Callable[..., Any],
+    example_inputs: Any = None,
+    *,
+    device: str = "cpu",
+    budget: Budget | float | None = None,
+    service: str | None = None,
+    store: str | None = None,
+    on_miss: str | None = None,
+    training: bool = False,
+    dynamic_shapes: Any = None,
+    rules: str | Path | Mapping[str, Any] | None = None,
+    numerics: str = "fast",
+    strict: bool = False,
+) -> OptimizedModule:
+    """A drop-in for `model` that runs the fastest plan known or found for it.
+
+    The program is captured at the first call, or now if `example_inputs` are given: a tensor, a
+    tuple of positional arguments, or a mapping of keyword arguments. Further shapes are captured as
+    they come.
+
+    Args:
+        device: where it runs; "cpu".
+        budget: `gaf.Budget(seconds=…, trials=…)` or seconds for the search; None is 60 s.
+        service: URL of a tuning service (default GAF_SERVICE); None tunes on this machine.
+        store: SQLAlchemy URL of the local tuner's database (default GAF_STORE, else SQLite in the
+            user's cache folder; bundles lie beside it).
+        on_miss: "tune", "queue", "eager" or "error"; default "queue" with a service, else "tune".
+        training: plans for backward graphs; not available in this version.
+        dynamic_shapes: accepted as torch.export takes it; each concrete shape gets its own plan.
+        rules: a YAML file, its text, or a mapping of the same form; see docs/rules.md.
+        numerics: "fast" keeps intermediates of a fused kernel in fp32, "strict" rounds as eager.
+        strict: raise instead of falling back to the framework.
+
+    Raises:
+        InvalidInput: an argument is wrong (whatever `strict` is).
+    """
+    if not callable(model):
+        raise InvalidInput(f"{type(model).__name__} is neither a module nor a function")
+    options = parse_options(
+        device=device,
+        budget=budget,
+        service=service,
+        store=store,
+        on_miss=on_miss,
+        training=training,
+        dynamic_shapes=dynamic_shapes,
+        rules=rules,
+        numerics=numerics,
+        strict=strict,
+    )
+    optimized = OptimizedModule(as_module(model), options)
+    if example_inputs is not None:
+        args, kwargs = example_arguments(example_inputs)
+        optimized.prepare(*args, **kwargs)
+    return optimized
+
+
+def capture(
+    model: torch.nn.Module | Callable[..., Any], example_inputs: Any, dynamic_shapes: Any = None
+) -> Graph:
+    """The program of `model` as a Graph: structure and types, no weights.
+
+    Raises UnsupportedModel where torch.export cannot trace it.
+    """
+    from kernel_gen.frontend import capture as capture_program
+
+    args, kwargs = example_arguments(example_inputs)
+    with torch.no_grad():
+        return capture_program(as_module(model), args, kwargs, dynamic_shapes).graph
+
+
+def as_module(model: torch.nn.Module | Callable[..., Any]) -> torch.nn.Module:
+    """`model` itself, what an OptimizedModule wraps, or a module around a function."""
+    if isinstance(model, OptimizedModule):
+        return model._gaf_model
+    return model if isinstance(model, torch.nn.Module) else FunctionModule(model)
+
+
+def example_arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments from the three forms of example inputs."""
+    if isinstance(example_inputs, Mapping):
+        return (), dict(example_inputs)
+    if isinstance(example_inputs, tuple | list):
+        return tuple(example_inputs), {}
+    return (example_inputs,), {}

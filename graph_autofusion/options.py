@@ -1,0 +1,142 @@
+"""What a caller of `optimize` asks for, validated once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from kernel_gen.errors import InvalidInput
+from kernel_gen.records import Budget
+
+DEFAULT_SECONDS = 60.0
+
+
+class OnMiss(StrEnum):
+    """What happens when no plan is known for a program."""
+
+    TUNE = "tune"  # search now, then run the plan
+    QUEUE = "queue"  # run the framework now, swap the plan in at a later call
+    EAGER = "eager"  # run the framework
+    ERROR = "error"  # raise
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The keyword arguments of `optimize`. Hashable parts enter the plan's key."""
+
+    device: str = "cpu"
+    budget: Budget = Budget(DEFAULT_SECONDS)
+    service: str | None = None
+    store: str | None = None
+    on_miss: OnMiss = OnMiss.TUNE
+    training: bool = False
+    dynamic_shapes: Any = None
+    rules: str = ""
+    numerics: str = "fast"
+    strict: bool = False
+
+
+def parse_budget(budget: Budget | float | int | None) -> Budget:
+    """A Budget, seconds, or None for 60 s; raises InvalidInput."""
+    if budget is None:
+        return Budget(DEFAULT_SECONDS)
+    if isinstance(budget, Budget):
+        return budget
+    if isinstance(budget, bool) or not isinstance(budget, int | float):
+        raise InvalidInput(
+            f"budget is {budget!r}: expected seconds or gaf.Budget(seconds=…, trials=…)"
+        )
+    return Budget(float(budget))
+
+
+def parse_options(
+    *,
+    device: str,
+    budget: Budget | float | None,
+    service: str | None,
+    store: str | None,
+    on_miss: str | None,
+    training: bool,
+    dynamic_shapes: Any,
+    rules: str | Path | Mapping[str, Any] | None,
+    numerics: str,
+    strict: bool,
+    environ: Mapping[str, str] = os.environ,
+) -> Options:
+    """Checked options with defaults from the environment (GAF_SERVICE, GAF_STORE)."""
+    service = service or environ.get("GAF_SERVICE") or None
+    default_miss = OnMiss.QUEUE if service else OnMiss.TUNE
+    return Options(
+        device=_parse_device(device),
+        budget=parse_budget(budget),
+        service=service,
+        store=store or environ.get("GAF_STORE") or None,
+        on_miss=_parse_choice("on_miss", on_miss, OnMiss, default_miss),
+        training=_parse_training(training),
+        dynamic_shapes=dynamic_shapes,
+        rules=_rules_text(rules),
+        numerics=_parse_numerics(numerics),
+        strict=strict,
+    )
+
+
+def _parse_device(device: str) -> str:
+    if device == "cpu":
+        return device
+    if device.startswith(("ascend:", "ascend-sim:")):
+        raise InvalidInput(f"device {device!r}: this version has kernels for 'cpu' only")
+    raise InvalidInput(f"device {device!r} is unknown; expected 'cpu'")
+
+
+def _parse_training(training: bool) -> bool:
+    if training:
+        raise InvalidInput(
+            "training=True: plans for backward graphs are not available in this version; leave it "
+            "False, and the framework runs whenever gradients are needed"
+        )
+    return training
+
+
+def _parse_numerics(numerics: str) -> str:
+    if numerics not in ("fast", "strict"):
+        raise InvalidInput(f"numerics {numerics!r}: expected 'fast' or 'strict'")
+    return numerics
+
+
+def _parse_choice(name: str, value: str | None, kind: type[OnMiss], default: OnMiss) -> OnMiss:
+    if value is None:
+        return default
+    try:
+        return kind(value)
+    except ValueError:
+        words = ", ".join(repr(str(choice)) for choice in kind)
+        raise InvalidInput(f"{name} {value!r}: expected one of {words}") from None
+
+
+def _rules_text(rules: str | Path | Mapping[str, Any] | None) -> str:
+    """The YAML text of `rules`: a path, the text itself, or a mapping of the same form."""
+    from kernel_gen.fusion.rules import load_rules
+
+    if rules is None:
+        return ""
+    if isinstance(rules, Mapping):
+        import yaml
+
+        text = yaml.safe_dump(dict(rules), sort_keys=True)
+    elif isinstance(rules, Path) or "\n" not in rules:
+        text = _read_rules(Path(rules))
+    else:
+        text = rules
+    load_rules(text)
+    return text
+
+
+def _read_rules(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"rules file {path}: {error.strerror}") from error

@@ -1,0 +1,44 @@
+"""The progress bar of a search, on a terminal's standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kernel_gen.records import Budget
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@contextmanager
+def tuning_progress(budget: Budget) -> Iterator[OnEvent]:
+    """A bar over the budget's seconds; where standard error is no terminal, nothing is drawn."""
+    if not sys.stderr.isatty():
+        yield lambda event: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("tuning", total=max(budget.seconds, 1.0))
+
+        def on_event(event: dict[str, Any]) -> None:
+            if event.get("kind") == "progress":
+                bar.update(task, description=describe_progress(event))
+            elapsed = bar.tasks[0].elapsed or 0.0
+            bar.update(task, completed=min(elapsed, budget.seconds))
+
+        yield on_event
+
+
+def describe_progress(event: dict[str, Any]) -> str:
+    """One line for a progress event: `tune-groups 12/40, best 81.2 µs`."""
+    text = str(event.get("phase", "tuning"))
+    if event.get("total"):
+        text += f" {event.get('done', 0)}/{event['total']}"
+    if event.get("best_us"):
+        text += f", best {event['best_us']:.1f} µs"
+    return text

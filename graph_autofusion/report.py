@@ -1,0 +1,119 @@
+"""`FusionReport`: what became of a program, in numbers and sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.runtime.plan import FrameworkGroup, FusionGroup, Kernel, Plan, Unfused
+
+_NOT_COMPUTING = frozenset((OpKind.VIEW, OpKind.SOURCE))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """One kernel (or framework segment): its ops, template and time in microseconds."""
+
+    ops: tuple[str, ...]
+    template: str
+    measured_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FusionReport:
+    """What `optimize` did. Times are microseconds per call.
+
+    `cache`: "hit", "compatible", "pending", "tuned" or "fallback" (`reason` then says why).
+    `fusion_rate`: ops that share a kernel with another, over all computing ops.
+    `baseline_us`: the captured ops run by torch; `measured_us`: the plan, interleaved with it;
+    `unfused_us`: our best kernel for each op alone; `speedup`: baseline over measured.
+    """
+
+    cache: str
+    reason: str = ""
+    key: str = ""
+    fusion_rate: float = 0.0
+    groups: tuple[GroupReport, ...] = ()
+    unfused: tuple[Unfused, ...] = ()
+    measured_us: float | None = None
+    baseline_us: float | None = None
+    unfused_us: float | None = None
+    improved: bool = False
+    trials: int = 0
+    failures: int = 0
+    tuning_seconds: float = 0.0
+    rules_fired: tuple[str, ...] = ()
+
+    @property
+    def speedup(self) -> float | None:
+        """`baseline_us / measured_us`, None where nothing was measured."""
+        if not self.measured_us or self.baseline_us is None:
+            return None
+        return self.baseline_us / self.measured_us
+
+    def to_json(self) -> str:
+        """All fields and `speedup` as JSON."""
+        return json.dumps({**dataclasses.asdict(self), "speedup": self.speedup})
+
+
+def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionReport:
+    """The report of a plan that came from `cache`.
+
+    Trials and tuning time are those of this process: 0 unless it has just tuned (`tuned_now`).
+    """
+    summary = plan.summary
+    return FusionReport(
+        cache=cache,
+        key=str(plan.key),
+        fusion_rate=fusion_rate(plan),
+        groups=_groups(plan),
+        unfused=summary.unfused,
+        measured_us=summary.measured_us,
+        baseline_us=summary.baseline_us,
+        unfused_us=summary.unfused_us,
+        improved=summary.improved,
+        trials=summary.trials if tuned_now else 0,
+        failures=summary.failures if tuned_now else 0,
+        tuning_seconds=summary.tuning_seconds if tuned_now else 0.0,
+        rules_fired=summary.rules_fired,
+    )
+
+
+def fallback_report(reason: str, key: str = "", cache: str = "fallback") -> FusionReport:
+    """The report of a program that the framework runs."""
+    return FusionReport(cache=cache, reason=reason, key=key)
+
+
+def fusion_rate(plan: Plan) -> float:
+    """Share of the computing ops of `plan.program` that share a kernel with another one."""
+    computing = {i for i in range(len(plan.program.nodes)) if _computes(plan, i)}
+    fused: set[int] = set()
+    for group in plan.cover.groups:
+        members = computing & set(group.nodes)
+        if isinstance(group, FusionGroup) and len(members) > 1:
+            fused |= members
+    return len(fused) / len(computing) if computing else 0.0
+
+
+def _computes(plan: Plan, node: int) -> bool:
+    return spec(plan.program.nodes[node].op).kind not in _NOT_COMPUTING
+
+
+def _groups(plan: Plan) -> tuple[GroupReport, ...]:
+    kernels = iter(plan.kernels)
+    return tuple(
+        _framework(plan, group) if isinstance(group, FrameworkGroup) else _kernel(next(kernels))
+        for group in plan.cover.groups
+    )
+
+
+def _framework(plan: Plan, group: FrameworkGroup) -> GroupReport:
+    ops = tuple(plan.program.nodes[i].op for i in group.nodes)
+    return GroupReport(ops, f"framework ({group.code})", None)
+
+
+def _kernel(kernel: Kernel) -> GroupReport:
+    measured = kernel.measurement.median_us if kernel.measurement else None
+    return GroupReport(kernel.ops, kernel.schedule.template, measured)
