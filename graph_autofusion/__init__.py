@@ -1,8 +1,8 @@
 """graph-autofusion: searches for the fastest way to fuse, tile and run a tensor program.
 
-    import graph_autofusion as gaf
-    fast = gaf.optimize(model)
-    y = fast(x)
+import graph_autofusion as gaf
+fast = gaf.optimize(model)
+y = fast(x)
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
     for leaf in leaves:
         if type(leaf) in _PLAIN:
             if leaf.layout is not torch.strided or not leaf.is_cpu:
-                return Call(leaves, None, f"input on {leaf.device}, {leaf.layout}: not a CPU tensor")
+                return Call(
+                    leaves, None, f"input on {leaf.device}, {leaf.layout}: not a CPU tensor"
+                )
             parts.append((leaf.dtype, leaf.shape, leaf.stride()))
         elif isinstance(leaf, _CONSTANTS):
             parts.append((type(leaf), leaf))

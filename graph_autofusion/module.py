@@ -1,4 +1,4 @@
-"""`OptimizedModule`: behaves as the model does, and runs its plan wherever that is the same thing."""
+"""`OptimizedModule`: behaves as the model does, and runs a plan where that is the same thing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graph_autofusion.guards import (
 )
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.report import FusionReport, fallback_report, report_of
-from graph_autofusion.resolver import Poller, Resolution, Resolver
+from graph_autofusion.resolver import PlanSource, Poller, Resolution, Resolver
 from kernel_gen.errors import GafError, InvalidInput
 from kernel_gen.frontend import Captured, capture
 from kernel_gen.runtime.plan import Plan
@@ -66,7 +66,9 @@ class OptimizedModule(torch.nn.Module):
     structure, dtypes, shapes and strides. Whatever a plan cannot stand in for runs in the model.
     """
 
-    def __init__(self, model: torch.nn.Module, options: Options) -> None:
+    def __init__(
+        self, model: torch.nn.Module, options: Options, resolver: PlanSource | None = None
+    ) -> None:
         super().__init__()
         # One set of parameters, not a copy: `.to`, `load_state_dict` and `train` act on the model.
         for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
@@ -76,7 +78,7 @@ class OptimizedModule(torch.nn.Module):
         self._gaf_options = options
         self._gaf_programs: dict[Hashable, _Program] = {}
         self._gaf_last: _Program | None = None
-        self._gaf_resolver: Resolver | None = None
+        self._gaf_resolver: PlanSource | None = resolver
         self._gaf_lock = threading.RLock()
         self._gaf_warned: set[str] = set()
 
@@ -181,9 +183,7 @@ class OptimizedModule(torch.nn.Module):
                 program.poller = None
                 self._install(program, found)
 
-    def _program(
-        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> _Program:
+    def _program(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Program:
         with self._gaf_lock:
             known = self._gaf_programs.get(call.signature)
             if known is not None and known.guard.check() is ModelState.SAME:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from graph_autofusion.client import Client
 from graph_autofusion.local_tuner import tune_locally
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.paths import bundle_cache_root
-from graph_autofusion.progress import tuning_progress
+from graph_autofusion.progress import OnEvent, tuning_progress
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
@@ -35,6 +36,14 @@ class Resolution:
     plan: Plan | None
     cache: str
     reason: str = ""
+
+
+class PlanSource(Protocol):
+    """Where plans come from; `Resolver` is the usual one."""
+
+    def lookup(self, graph: Graph) -> Resolution | None: ...
+
+    def resolve(self, graph: Graph) -> Resolution: ...
 
 
 def plan_key(graph: Graph, options: Options, target: Target) -> PlanKey:
@@ -137,15 +146,11 @@ class Resolver:
             raise Unavailable("the search ended without a plan for this machine")
         return Resolution(plan, "tuned")
 
-    def _tune_remotely(self, graph: Graph, on_event: object) -> Plan | None:
-        from collections.abc import Callable
-        from typing import Any, cast
-
-        report = cast("Callable[[dict[str, Any]], None]", on_event)
+    def _tune_remotely(self, graph: Graph, on_event: OnEvent) -> Plan | None:
         with self._client() as client:
             job = client.submit_graph(graph, job_request(graph, self._options))
             for event in job.events():
-                report(event)
+                on_event(event)
             plan = job.wait()
         self._cache.put(plan)
         return plan
@@ -154,7 +159,7 @@ class Resolver:
 class Poller:
     """Asks for a pending plan at most every two seconds, at call boundaries."""
 
-    def __init__(self, resolver: Resolver, graph: Graph) -> None:
+    def __init__(self, resolver: PlanSource, graph: Graph) -> None:
         self._resolver = resolver
         self._graph = graph
         self._next = time.monotonic() + _RETRY_SECONDS

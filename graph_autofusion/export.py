@@ -1,0 +1,78 @@
+"""`print_graph` and `export_graph`: what became one kernel, for people and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+from graph_autofusion.module import OptimizedModule
+from graph_autofusion.report import FusionReport, report_of
+from kernel_gen.errors import InvalidInput
+from kernel_gen.runtime.dot import plan_to_dot, render
+from kernel_gen.runtime.plan import Plan
+
+_SUFFIXES = (".dot", ".svg", ".png", ".json")
+
+
+def _parts(subject: object) -> tuple[Plan, FusionReport]:
+    if isinstance(subject, OptimizedModule):
+        return subject.plan, subject.report
+    if isinstance(subject, Plan):
+        return subject, report_of(subject, "hit")
+    plan = getattr(subject, "plan", None)
+    if isinstance(plan, Plan):
+        return plan, report_of(plan, "hit")
+    raise InvalidInput(f"{type(subject).__name__} has no plan; pass what gaf.optimize returned")
+
+
+def print_graph(subject: object, file: TextIO | None = None) -> None:
+    """Prints which ops became one kernel, with times in microseconds, and what was refused.
+
+    `subject` is what `optimize` or `load` returned, or a Plan. Raises InvalidInput without a plan.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    _, report = _parts(subject)
+    table = Table(title=f"plan {report.key}", title_justify="left")
+    for column in ("#", "ops", "runs as"):
+        table.add_column(column)
+    table.add_column("µs", justify="right")
+    for number, group in enumerate(report.groups):
+        time = "" if group.measured_us is None else f"{group.measured_us:.1f}"
+        table.add_row(str(number), Text(" + ".join(group.ops)), Text(group.template), time)
+    console = Console(file=file)
+    console.print(table)
+    console.print(Text(_summary(report)))
+    for refused in report.unfused:
+        console.print(Text(f"not fused: {refused.op}: {refused.sentence} [{refused.code}]"))
+
+
+def _summary(report: FusionReport) -> str:
+    text = f"fusion rate {report.fusion_rate:.0%}"
+    if report.speedup is not None:
+        text += (
+            f", {report.baseline_us:.1f} µs before, {report.measured_us:.1f} µs after, "
+            f"speedup {report.speedup:.2f}x"
+        )
+    return text
+
+
+def export_graph(subject: object, path: str | Path) -> Path:
+    """Writes the program with its groups to `path`: .dot, .svg, .png or .json by suffix.
+
+    `subject` as for `print_graph`. Raises InvalidInput for another suffix or without a plan.
+    """
+    target = Path(path)
+    plan, report = _parts(subject)
+    match target.suffix:
+        case ".json":
+            target.write_text(report.to_json(), encoding="utf-8")
+        case ".dot":
+            target.write_text(plan_to_dot(plan), encoding="utf-8")
+        case ".svg" | ".png":
+            target.write_bytes(render(plan_to_dot(plan), target.suffix[1:]))
+        case other:
+            raise InvalidInput(f"suffix {other!r}: expected one of {', '.join(_SUFFIXES)}")
+    return target
