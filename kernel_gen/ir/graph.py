@@ -67,7 +67,7 @@ class Input:
 
     value: int
     kind: InputKind = InputKind.USER
-    domain: ValueDomain = ValueDomain()
+    domain: ValueDomain = field(default_factory=ValueDomain)
     name: str = field(default="", compare=False)
 
 

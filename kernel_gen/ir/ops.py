@@ -56,8 +56,9 @@ OPS: dict[str, OpSpec] = {
     **_specs(
         OpKind.UNARY,
         1,
-        "abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan "
-        "sinh cosh tanh erf erfc sigmoid relu sign floor ceil round trunc logical_not bitwise_not",
+        "abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos "
+        "atan sinh cosh tanh erf erfc sigmoid relu sign floor ceil round trunc "
+        "logical_not bitwise_not",
     ),
     **_specs(OpKind.PREDICATE, 1, "isnan isinf isfinite"),
     # maximum/minimum propagate NaN from both sides; div is true division (floats); floor_div and
@@ -83,13 +84,15 @@ OPS: dict[str, OpSpec] = {
     # gather(x, index, dim): out[i…] = x[i… with i_dim := index[i…]], as torch.gather
     # take(table, index, dim): table.index_select along dim with an index of any rank (embedding)
     **_specs(OpKind.INDEXED, 2, "gather take", "dim"),
+    # Shapes in attributes are extents or symbol names: (2, "s0"). A float `full` holds its value in
+    # the compute type (0.1 beside bf16 is 0.1f): eager's Python scalars are not rounded either.
     **_specs(OpKind.SOURCE, 0, "full", "shape", "dtype", "value"),
     **_specs(OpKind.SOURCE, 0, "iota", "shape", "dtype", "dim", "start", "step"),
-    # dims non-negative, ascending; sum/prod of integers: the front end casts to i64 first as torch does
+    # dims non-negative, ascending; sum/prod of integers: front ends cast to i64 first as torch
     **_specs(OpKind.REDUCTION, 1, "sum prod amax amin any all", "dims", "keepdim"),
     # i64 position, first of equals, NaN wins; one dim, or all dims (flattened, logical order)
     **_specs(OpKind.REDUCTION, 1, "argmax argmin", "dims", "keepdim"),
-    # matmul: (…, M, K) x (…, K, N) with broadcast batch, both rank >= 2, accumulated in fp32 or wider
+    # matmul: (…, M, K) x (…, K, N), batch broadcast, both rank >= 2, accumulated in fp32 or wider
     **_specs(OpKind.CONTRACTION, 2, "matmul"),
     # convolution(x, w[, bias]): NC… layout, attributes as torch's
     **_specs(OpKind.CONTRACTION, None, "convolution", "stride", "padding", "dilation", "groups"),
@@ -115,7 +118,7 @@ OPS: dict[str, OpSpec] = {
     **_specs(OpKind.COMPOSITE, 1, "var std", "dims", "keepdim", "correction"),
     # q (B…, H, S, D), k, v[, mask additive or bool]
     **_specs(OpKind.COMPOSITE, None, "attention", "scale", "causal", "mask"),
-    # target "aten.sort.default", arguments encoded by kernel_gen.frontend; code and sentence say why
+    # target "aten.sort.default", args encoded by kernel_gen.frontend; code and sentence say why
     **_specs(OpKind.FRAMEWORK, None, "framework", "target", "args", "code", "sentence"),
 }
 
