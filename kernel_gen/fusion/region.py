@@ -1,0 +1,136 @@
+"""A group as primitives: its nodes with composites expanded in place, and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.fusion.views import RefusedError
+from kernel_gen.ir.arrays import constant_array
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.expand import expand
+from kernel_gen.ir.graph import Attrs, Constant, Graph, InputKind, Node
+from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.ir.types import TensorType
+
+Scalar = bool | int | float
+MAX_PRIMITIVES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A primitive of a region. `explicit` marks nodes of the program itself: their casts round."""
+
+    node: Node
+    explicit: bool
+
+
+class Region:
+    """Primitives of one group over local value numbers; values 0 … n-1 are those of the program."""
+
+    def __init__(self, program: Graph, group: FusionGroup, scalars: dict[int, Scalar]) -> None:
+        self.types: list[TensorType] = list(program.values)
+        self.producers: dict[int, Primitive] = {}
+        self.scalars = dict(scalars)
+        for position in group.nodes:
+            self._add(program.nodes[position], explicit=True)
+        if len(self.producers) > MAX_PRIMITIVES:
+            raise RefusedError(
+                "group-too-large", f"{len(self.producers)} primitives, limit {MAX_PRIMITIVES}"
+            )
+
+    def _add(self, node: Node, *, explicit: bool) -> None:
+        kind = spec(node.op).kind
+        if kind is OpKind.FRAMEWORK or node.op == "convolution":
+            raise RefusedError("framework-op", f"{node.op} {node.name} is run by the framework")
+        if kind is OpKind.COMPOSITE:
+            self._inline(node)
+        else:
+            self.producers[node.output] = Primitive(node, explicit)
+
+    def _inline(self, node: Node) -> None:
+        kinds = tuple(_plain(self.types[value]) for value in node.inputs)
+        body = _expansion(node.op, node.attrs, kinds)
+        local = dict(zip((i.value for i in body.inputs), node.inputs, strict=True))
+        local.update((output.value, node.output) for output in body.outputs)
+        for value, type_ in enumerate(body.values):
+            if value not in local:
+                local[value] = len(self.types)
+                self.types.append(type_)
+        for constant in body.constants:
+            self.scalars[local[constant.value]] = scalar_of(constant, body.type_of(constant.value))
+        for inner in body.nodes:
+            self._add(_renumbered(inner, local), explicit=False)
+
+
+def _renumbered(node: Node, local: dict[int, int]) -> Node:
+    inputs = tuple(local[value] for value in node.inputs)
+    outputs = tuple(local[value] for value in node.outputs)
+    return Node(node.op, inputs, outputs, node.attrs, node.name)
+
+
+def _plain(type_: TensorType) -> TensorType:
+    return TensorType(type_.dtype, type_.shape)
+
+
+@lru_cache(maxsize=4096)  # pure; equal layers expand once
+def _expansion(op: str, attrs: Attrs, operands: tuple[TensorType, ...]) -> Graph:
+    node = Node(op, tuple(range(len(operands))), (len(operands),), attrs)
+    return expand(node, operands)
+
+
+def scalar_of(constant: Constant, type_: TensorType) -> Scalar:
+    """The value of a constant of one element."""
+    value = constant_array(constant, type_).reshape(-1)[0]
+    if type_.dtype is DType.BOOL:
+        return bool(value)
+    return float(value) if type_.dtype.is_float else int(value)
+
+
+def scalar_constants(program: Graph) -> dict[int, Scalar]:
+    """Constants of one element by value: they stand in the code of a kernel."""
+    found = {}
+    for constant in program.constants:
+        type_ = program.type_of(constant.value)
+        if type_.elems == 1:
+            found[constant.value] = scalar_of(constant, type_)
+    return found
+
+
+def constant_values(program: Graph) -> frozenset[int]:
+    """Values that do not change between calls: parameters, buffers, constants, and what is
+    computed from those alone (`constant_nodes`)."""
+    known = {i.value for i in program.inputs if i.kind is not InputKind.USER}
+    known |= {constant.value for constant in program.constants}
+    for node in program.nodes:
+        if _is_constant(node, known):
+            known |= set(node.outputs)
+    return frozenset(known)
+
+
+def constant_nodes(program: Graph) -> tuple[int, ...]:
+    """Indices of the nodes that read only constants; they run once, when a plan is bound."""
+    known = constant_values(program)
+    return tuple(i for i, node in enumerate(program.nodes) if known.issuperset(node.outputs))
+
+
+def _is_constant(node: Node, known: set[int]) -> bool:
+    kind = spec(node.op).kind
+    return kind is not OpKind.FRAMEWORK and known.issuperset(node.inputs)
+
+
+def make_group(program: Graph, nodes: Sequence[int]) -> FusionGroup:
+    """The group of `nodes`: reads what they do not make, writes what others or the caller need."""
+    chosen = set(nodes)
+    made = [value for i in sorted(chosen) for value in program.nodes[i].outputs]
+    inputs: dict[int, None] = {}
+    for i in sorted(chosen):
+        inputs.update(dict.fromkeys(v for v in program.nodes[i].inputs if v not in made))
+    needed = {output.value for output in program.outputs}
+    for i, node in enumerate(program.nodes):
+        if i not in chosen:
+            needed |= set(node.inputs)
+    outputs = tuple(value for value in made if value in needed)
+    return FusionGroup(tuple(sorted(chosen)), tuple(inputs), outputs)
