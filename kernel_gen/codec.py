@@ -63,22 +63,24 @@ def to_json(value: object, *, labels: bool = True) -> str:
     `labels=False` leaves out the fields that equality ignores (display names). Raises InvalidInput
     if a field holds a value its annotation does not allow.
     """
-    codec = _codec(type(value), "")
+    cls: Any = type(value)
+    codec = _codec(cls, "")
     try:
         tree = (codec.write if labels else codec.bare)(value)
         return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except _At as error:
-        raise _located(type(value), error) from None
+        raise _located(cls, error) from None
     except RecursionError:
-        raise InvalidInput(f"{type(value).__name__}: nested too deeply to write") from None
+        raise InvalidInput(f"{cls.__name__}: nested too deeply to write") from None
 
 
 def from_json(cls: type[T], text: str | bytes) -> T:
     """The value that `to_json` wrote; raises InvalidInput (or the subclass that the type itself
     raises) naming the place, as in `Graph.nodes[3].attrs: …`."""
     tree = _parse(cls, text)
+    hint: Any = cls
     try:
-        value: T = _codec(cls, "").read(tree)
+        value: T = _codec(hint, "").read(tree)
     except _At as error:
         raise _located(cls, error) from None
     return value
@@ -257,8 +259,8 @@ def _sequence(origin: type, args: tuple[Any, ...], module: str) -> _Codec:
     )
 
 
-def _each(convert: Convert, value: Any, expected: type) -> list[Any]:
-    if type(value) is not expected:
+def _each(convert: Convert, value: Any, expected: Any) -> list[Any]:
+    if not isinstance(value, expected):
         raise _mismatch("a list", value)
     found: list[Any] = []
     try:
@@ -270,8 +272,8 @@ def _each(convert: Convert, value: Any, expected: type) -> list[Any]:
     return found
 
 
-def _zipped(converts: list[Convert], value: Any, expected: type) -> list[Any]:
-    if type(value) is not expected:
+def _zipped(converts: list[Convert], value: Any, expected: Any) -> list[Any]:
+    if not isinstance(value, expected):
         raise _mismatch("a list", value)
     elements: list[Any] = list(value)
     if len(elements) != len(converts):
@@ -342,7 +344,8 @@ def _record(cls: Any) -> _Codec:
 
 
 def _write_fields(cls: Any, value: Any, *, labels: bool) -> dict[str, Any]:
-    if type(value) is not cls:
+    kind: Any = type(value)
+    if kind is not cls:
         raise _mismatch(f"a {cls.__name__}", value)
     found: dict[str, Any] = {}
     for field in _fields(cls):

@@ -9,7 +9,7 @@ graph = b.build()
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import overload
 
 import numpy as np
@@ -19,6 +19,7 @@ from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.arrays import array_bytes, dtype_of
 from kernel_gen.ir.graph import (
     Attr,
+    Attrs,
     Constant,
     Graph,
     Input,
@@ -109,13 +110,17 @@ class GraphBuilder:
         With `out_types` (framework nodes, which have no typing rule) the result is a tuple with one
         value per type. Attributes may be lists, NumPy integers and DTypes; they are normalised.
         """
-        given = attrs(**{key: _attr(value) for key, value in attributes.items()})
-        types = out_types
-        if types is None:
-            types = (infer(op, [self.type_of(value) for value in values], given),)
-        outputs = tuple(self._value(type) for type in types)
-        self._nodes.append(Node(op, values, outputs, given, name))
-        return outputs[0] if out_types is None else outputs
+        if out_types is None:
+            return self.apply(op, values, attributes, name)
+        return self._node(op, values, out_types, _attrs(attributes), name)
+
+    def apply(
+        self, op: str, values: tuple[int, ...], attributes: Mapping[str, object], name: str = ""
+    ) -> int:
+        """`op` with operands and attributes in one piece each; the result's type is inferred."""
+        given = _attrs(attributes)
+        type = infer(op, [self.type_of(value) for value in values], given)
+        return self._node(op, values, (type,), given, name)[0]
 
     def output(self, value: int, mutates: int | None = None, alias_of: int | None = None) -> None:
         self._outputs.append(Output(value, mutates, alias_of))
@@ -133,9 +138,25 @@ class GraphBuilder:
         verify(graph)
         return graph
 
+    def _node(
+        self,
+        op: str,
+        values: tuple[int, ...],
+        types: Sequence[TensorType],
+        given: Attrs,
+        name: str,
+    ) -> tuple[int, ...]:
+        outputs = tuple(self._value(type) for type in types)
+        self._nodes.append(Node(op, values, outputs, given, name))
+        return outputs
+
     def _value(self, type: TensorType) -> int:
         self._values.append(type)
         return len(self._values) - 1
+
+
+def _attrs(attributes: Mapping[str, object]) -> Attrs:
+    return attrs(**{key: _attr(value) for key, value in attributes.items()})
 
 
 def _attr(value: object) -> Attr:

@@ -23,6 +23,7 @@ from enum import StrEnum
 
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Attr as Attr  # `Attrs` names it, and the codec looks it up here
 from kernel_gen.ir.graph import Attrs
 from kernel_gen.ir.index import Index
 from kernel_gen.ir.types import Dim, TensorType

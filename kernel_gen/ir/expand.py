@@ -1,0 +1,158 @@
+"""Composites as primitives.
+
+`expand` writes a composite as a graph of primitives with eager's numerics: a narrow float is
+widened to its compute type once, everything in between stays wide, the result is rounded once.
+
+    softmax(x: bf16, dim=1)
+      -> cast f32, amax, sub, exp, sum, div, cast bf16
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Container, Mapping, Sequence
+
+from kernel_gen.errors import InvalidGraph
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.call import Call, make_call
+from kernel_gen.ir.emitter import Emitter
+from kernel_gen.ir.expand_activation import ACTIVATIONS
+from kernel_gen.ir.expand_attention import expand_attention
+from kernel_gen.ir.expand_norm import (
+    expand_batch_norm,
+    expand_group_norm,
+    expand_layer_norm,
+    expand_log_softmax,
+    expand_mean,
+    expand_rms_norm,
+    expand_softmax,
+    expand_std,
+    expand_var,
+)
+from kernel_gen.ir.graph import Graph, Node
+from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.ir.verify import verify
+
+Expansion = Callable[[Emitter, Call, tuple[int, ...]], int]
+
+
+def expand(node: Node, operand_types: Sequence[TensorType]) -> Graph:
+    """The primitives of a composite: one input per operand, in order, and one output.
+
+    Raises InvalidGraph if the node is no composite or its operands do not fit.
+    """
+    rule = _RULES.get(node.op)
+    if rule is None:
+        raise InvalidGraph(f"{node.op[:80]!r} is not a composite")
+    plain = tuple(TensorType(type.dtype, type.shape) for type in operand_types)
+    builder = GraphBuilder()
+    for name in _symbols(plain):
+        builder.symbol(name, 0, 2**48, 0)
+    operands = tuple(builder.input(type) for type in plain)
+    builder.output(rule(Emitter(builder), make_call(node.op, plain, node.attrs), operands))
+    return builder.build()
+
+
+def expand_graph(graph: Graph, ops: Container[str]) -> Graph:
+    """The graph with every composite whose op is in `ops` replaced by its primitives.
+
+    Inputs, outputs and constants keep their order; values are renumbered. The new nodes bear the
+    composite's name.
+    """
+    rewriter = _Rewriter(graph)
+    for node in graph.nodes:
+        if node.op in ops and node.op in _RULES:
+            rewriter.inline(node)
+        else:
+            rewriter.keep(node)
+    return rewriter.finish()
+
+
+def _symbols(types: Sequence[TensorType]) -> list[str]:
+    return sorted({dim.name for type in types for dim in type.shape if isinstance(dim, Sym)})
+
+
+class _Rewriter:
+    """Copies a graph node by node; `_new` maps old values to new ones."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._values: list[TensorType] = []
+        self._nodes: list[Node] = []
+        self._new: dict[int, int] = {}
+        for value in [item.value for item in graph.inputs]:
+            self._new[value] = self._value(graph.values[value])
+        for value in [item.value for item in graph.constants]:
+            self._new[value] = self._value(graph.values[value])
+
+    def keep(self, node: Node) -> None:
+        types = [self._graph.values[value] for value in node.outputs]
+        outputs = self._append(node, self._new, types, node.name)
+        self._new.update(zip(node.outputs, outputs, strict=True))
+
+    def inline(self, node: Node) -> None:
+        """Copy the composite's primitives; the last value keeps the composite's type."""
+        body = expand(node, [self._graph.values[value] for value in node.inputs])
+        local = {
+            item.value: self._new[value]
+            for item, value in zip(body.inputs, node.inputs, strict=True)
+        }
+        result = body.outputs[0].value
+        for inner in body.nodes:
+            types = [body.values[value] for value in inner.outputs]
+            if inner.output == result:
+                types = [self._graph.values[node.output]]
+            local[inner.output] = self._append(inner, local, types, node.name)[0]
+        self._new[node.output] = local[result]
+
+    def finish(self) -> Graph:
+        graph = self._graph
+        rewritten = Graph(
+            tuple(self._values),
+            tuple(dataclasses.replace(x, value=self._new[x.value]) for x in graph.inputs),
+            tuple(self._nodes),
+            tuple(dataclasses.replace(x, value=self._new[x.value]) for x in graph.outputs),
+            tuple(dataclasses.replace(x, value=self._new[x.value]) for x in graph.constants),
+            graph.symbols,
+        )
+        verify(rewritten)
+        return rewritten
+
+    def _append(
+        self, node: Node, names: Mapping[int, int], types: Sequence[TensorType], name: str
+    ) -> tuple[int, ...]:
+        inputs = tuple(names[value] for value in node.inputs)
+        outputs = tuple(self._value(type) for type in types)
+        self._nodes.append(Node(node.op, inputs, outputs, node.attrs, name))
+        return outputs
+
+    def _value(self, type: TensorType) -> int:
+        self._values.append(type)
+        return len(self._values) - 1
+
+
+def _expand_linear(e: Emitter, call: Call, operands: tuple[int, ...]) -> int:
+    """x (…, K), weight (N, K): matmul with the transposed weight, plus bias."""
+    x, transposed = operands[0], e.op("permute", operands[1], dims=(1, 0))
+    if call.x.rank == 1:
+        row = e.reshape(x, (1, call.x.shape[0]))
+        product = e.reshape(e.op("matmul", row, transposed), (call.operands[1].shape[0],))
+    else:
+        product = e.op("matmul", x, transposed)
+    return e.op("add", product, operands[2]) if len(operands) == 3 else product
+
+
+_RULES: dict[str, Expansion] = {
+    "linear": _expand_linear,
+    "layer_norm": expand_layer_norm,
+    "rms_norm": expand_rms_norm,
+    "group_norm": expand_group_norm,
+    "batch_norm": expand_batch_norm,
+    "softmax": expand_softmax,
+    "log_softmax": expand_log_softmax,
+    "mean": expand_mean,
+    "var": expand_var,
+    "std": expand_std,
+    "attention": expand_attention,
+    **ACTIVATIONS,
+}
