@@ -1,0 +1,94 @@
+from collections.abc import Sequence
+
+from tuner_nests import scale_nest
+from tuner_templates import TARGET, GridTemplate, cost_us, flat, trial_of
+
+from kernel_gen.codegen.template import Template
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Trial
+from kernel_gen.schedule.schedule import Schedule
+from tuner.search import NestSearch
+
+
+def search(templates: Sequence[Template], history: Sequence[Trial] = ()) -> NestSearch:
+    return NestSearch(scale_nest(), TARGET, templates, flat, seed=1, history=history)
+
+
+def run(subject: NestSearch, trials: int, batch: int = 4) -> list[Trial]:
+    done: list[Trial] = []
+    while len(done) < trials:
+        proposals = subject.propose(min(batch, trials - len(done)))
+        if not proposals:
+            break
+        for proposal in proposals:
+            trial = trial_of(proposal)
+            subject.record(trial)
+            done.append(trial)
+    return done
+
+
+def test_the_seed_comes_first_and_the_search_improves_on_it() -> None:
+    subject = search([GridTemplate()])
+    done = run(subject, 60)
+    assert dict(done[0].point) == {"a0": 0, "a1": 0, "a2": 0}
+    assert subject.best is not None
+    assert subject.best.median_us is not None
+    assert subject.best.median_us <= 16.0
+    assert subject.measured == 60
+
+
+def test_no_point_is_proposed_twice_and_refused_ones_never() -> None:
+    done = run(search([GridTemplate(), GridTemplate("other", axes=2)]), 80)
+    points = [(trial.template, trial.point) for trial in done]
+    assert len(set(points)) == len(points) == 80
+    assert not any(dict(point)["a0"] == 1 for _, point in points)
+    assert {template for template, _ in points} == {"grid", "other"}
+
+
+def test_small_spaces_are_exhausted_best_predicted_first() -> None:
+    def predict(nest: LoopNest, schedule: Schedule, target: Target) -> float:
+        return cost_us(schedule)
+
+    small = GridTemplate(axes=1, choices=12)
+    subject = NestSearch(scale_nest(), TARGET, [small], predict)
+    done = run(subject, 100)
+    assert len(done) == 11
+    assert dict(done[1].point) == {"a0": 7}
+    assert subject.propose(4) == []
+
+
+def test_failures_do_not_become_the_best() -> None:
+    subject = search([GridTemplate()])
+    (proposal,) = subject.propose(1)
+    subject.record(trial_of(proposal, failed=True))
+    assert subject.best is None
+    assert (subject.tried, subject.measured) == (1, 0)
+
+
+def test_stored_trials_are_measured_again_first() -> None:
+    first = search([GridTemplate()])
+    done = run(first, 60)
+    again = search([GridTemplate()], history=done)
+    assert again.best is None
+    proposals = again.propose(2)
+    assert first.best is not None
+    assert proposals[0].point == first.best.point
+
+
+def test_stored_trials_of_another_space_are_ignored() -> None:
+    done = run(search([GridTemplate()]), 10)
+    other = search([GridTemplate(axes=2)], history=done)
+    assert dict(other.propose(1)[0].point) == {"a0": 0, "a1": 0}
+
+
+def test_a_nest_that_no_template_takes_is_empty() -> None:
+    subject = search([GridTemplate(refuses=True)])
+    assert subject.is_empty
+    assert subject.propose(3) == []
+
+
+def test_the_schedule_of_a_trial_can_be_had_again() -> None:
+    subject = search([GridTemplate()])
+    (proposal,) = subject.propose(1)
+    assert subject.schedule_of(trial_of(proposal)) == proposal.schedule

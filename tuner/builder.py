@@ -1,0 +1,73 @@
+"""Builds candidates in batches: several kernels per shared object, one compiler per core.
+
+A batch that does not compile is built again kernel by kernel, so that one bad candidate costs one
+failed trial. Nothing else runs on the device's cores meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure
+from kernel_gen.runtime.build import Compiler
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Where a kernel's shared object lies, or why there is none; its share of the build time."""
+
+    path: str | None
+    failure: Failure | None
+    seconds: float
+
+
+class Builder:
+    """Compiles sources with `jobs` compilers side by side into files under `folder`."""
+
+    def __init__(self, compiler: Compiler, target: Target, folder: Path, jobs: int) -> None:
+        self._compiler, self._target, self._folder = compiler, target, folder
+        self._jobs = max(1, jobs)
+
+    def build(self, sources: Sequence[KernelSource]) -> list[Built]:
+        """One result per source, in order. Equal entry points never share an object."""
+        parts = _parts(sources, self._jobs)
+        results: list[Built | None] = [None] * len(sources)
+        with ThreadPoolExecutor(self._jobs) as pool:
+            built = pool.map(lambda part: self._build([sources[i] for i in part]), parts)
+            for part, outcomes in zip(parts, built, strict=True):
+                for place, outcome in zip(part, outcomes, strict=True):
+                    results[place] = outcome
+        return [result for result in results if result is not None]
+
+    def _build(self, sources: Sequence[KernelSource]) -> list[Built]:
+        start = time.monotonic()
+        artifact = self._compiler.compile(sources, self._target)
+        seconds = (time.monotonic() - start) / len(sources)
+        if isinstance(artifact, Failure):
+            if len(sources) == 1:
+                return [Built(None, artifact, seconds)]
+            return [self._build([source])[0] for source in sources]
+        path = self._folder / f"{artifact.sha256}.so"
+        if not path.exists():
+            path.write_bytes(artifact.data)
+        return [Built(str(path), None, seconds) for _ in sources]
+
+
+def _parts(sources: Sequence[KernelSource], jobs: int) -> list[list[int]]:
+    """Positions dealt to `jobs` objects; a recurring entry point goes to an object of its own."""
+    parts: list[list[int]] = [[] for _ in range(min(jobs, len(sources)))]
+    extra: list[list[int]] = []
+    seen: set[str] = set()
+    for place, source in enumerate(sources):
+        if source.entry in seen:
+            extra.append([place])
+        else:
+            seen.add(source.entry)
+            parts[place % len(parts)].append(place)
+    return [part for part in parts + extra if part]

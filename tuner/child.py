@@ -1,0 +1,120 @@
+"""The child process in which candidates run: maps operands, loads a kernel, checks it, times it.
+
+Anything may happen to it: a candidate may crash it, hang it or scribble over it. It therefore holds
+nothing that cannot be had again, and says which stage it enters before it enters it.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gen.ir.loopnest import BufferRole, LoopNest
+from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.runtime.kernel import LoadedKernel
+from tuner import protocol
+from tuner.check import mismatch
+from tuner.messages import CheckSet, Done, OpenCheck, Reached, RunKernel
+from tuner.outputs import OutputBuffer
+from tuner.shared_memory import map_arrays
+
+Array = NDArray[Any]
+Report = Callable[[Stage], None]
+
+
+def serve(sock: socket.socket) -> None:
+    """Answer requests until the other side closes the socket."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    connection = Connection(os.dup(sock.fileno()))
+    checks: dict[str, _Check] = {}
+
+    def report(stage: Stage) -> None:
+        connection.send(Reached(stage))
+
+    while True:
+        try:
+            request = connection.recv()
+        except (EOFError, OSError):
+            return
+        if isinstance(request, OpenCheck):
+            _, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+            checks[request.key] = _open(request, descriptors[0])
+        elif isinstance(request, RunKernel):
+            connection.send(Done(_run_kernel(request, checks[request.key], report)))
+        else:
+            connection.send(Done(request.perform(report)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Mapped operands and references of one nest, and output buffers for its candidates."""
+
+    nest: LoopNest
+    arrays: tuple[Array, ...]
+    sets: tuple[CheckSet, ...]
+    outputs: tuple[OutputBuffer, ...]
+
+    def operands(self, chosen: CheckSet) -> list[Array]:
+        """All operands of a call, in the order of the nest's buffers."""
+        inputs = iter(chosen.inputs)
+        outputs = iter(self.outputs)
+        return [
+            next(outputs).array if buffer.role is BufferRole.OUTPUT else self.arrays[next(inputs)]
+            for buffer in self.nest.buffers
+        ]
+
+
+def _open(request: OpenCheck, descriptor: int) -> _Check:
+    arrays = map_arrays(descriptor, request.block, writable=False)
+    os.close(descriptor)
+    outputs = [
+        OutputBuffer(buffer.type)
+        for buffer in request.nest.buffers
+        if buffer.role is BufferRole.OUTPUT
+    ]
+    return _Check(request.nest, tuple(arrays), request.sets, tuple(outputs))
+
+
+def _run_kernel(request: RunKernel, check: _Check, report: Report) -> Measurement | Failure:
+    try:
+        kernel = LoadedKernel(request.path, request.source, check.nest)
+    except (OSError, AttributeError) as error:
+        return Failure(Stage.LOAD, "load-failed", str(error)[:500])
+    report(Stage.CHECK)
+    for chosen in check.sets:
+        wrong = _check(kernel, check, chosen, request.threads)
+        if wrong is not None:
+            return wrong
+    report(Stage.RUN)
+    timer = kernel.timer(check.operands(check.sets[0]), request.threads)
+    return protocol.measure(timer, request.threads, request.limits, request.incumbent_us)
+
+
+def _check(kernel: LoadedKernel, check: _Check, chosen: CheckSet, threads: int) -> Failure | None:
+    for output in check.outputs:
+        output.poison()
+    status = kernel.run(check.operands(chosen), threads)
+    if status:
+        return Failure(Stage.CHECK, "kernel-status", f"the kernel returned {status}")
+    for position, output in enumerate(check.outputs):
+        problem = output.overrun() or _compare(output, check, chosen, position)
+        if problem is not None:
+            return Failure(Stage.CHECK, "wrong-result", f"output {position}: {problem}")
+    return None
+
+
+def _compare(output: OutputBuffer, check: _Check, chosen: CheckSet, position: int) -> str | None:
+    expected = check.arrays[chosen.expected[position]]
+    if expected.dtype == np.bool_:
+        expected = expected.view(np.uint8)
+    mask = chosen.ambiguous[position]
+    ambiguous = None if mask is None else check.arrays[mask]
+    return mismatch(output.comparable, expected, chosen.tolerances[position], ambiguous)

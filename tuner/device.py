@@ -1,0 +1,114 @@
+"""A device as the search sees it, and the one that works in this process.
+
+Builds and measurements alternate in batches: a batch is built on all cores of the device, then
+measured with no compiler running. Candidates run in a child process (`tuner.runner`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Protocol
+
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement
+from kernel_gen.runtime.build import Compiler
+from tuner.builder import Builder, Built
+from tuner.messages import KernelTask, NestCheck, RunKernel, TaskResult
+from tuner.reference import CheckBlock, build_check
+from tuner.runner import Runner
+
+_BLOCK_BYTES = 2 << 30  # operands and references kept for nests that may be measured again
+
+
+class Device(Protocol):
+    """Builds, checks and times candidates. One caller at a time."""
+
+    @property
+    def target(self) -> Target: ...
+
+    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+        """One result per task, in order. What goes wrong with a candidate is its result;
+        raises Unavailable if the device itself is gone."""
+
+    def close(self) -> None:
+        """Give the device back; idempotent."""
+
+
+class LocalDevice:
+    """The CPU of this machine, driven from this process. Not thread-safe.
+
+    `cores` are the CPU numbers it may use (default: all this process may use); kernels run with
+    one thread per core.
+    """
+
+    def __init__(
+        self, target: Target, compiler: Compiler, cores: Sequence[int] | None = None
+    ) -> None:
+        self._target = target
+        self._cores = tuple(cores or sorted(os.sched_getaffinity(0)))
+        self._runner = Runner(self._cores)
+        self._builder = Builder(compiler, target, self._runner.scratch, len(self._cores))
+        self._blocks: OrderedDict[tuple[str, int, bool], CheckBlock] = OrderedDict()
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    @property
+    def child_pid(self) -> int | None:
+        """Pid of the process candidates run in, if it lives (tests end it from outside)."""
+        return self._runner.child_pid
+
+    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+        if not tasks:
+            return []
+        built = self._builder.build([task.source for task in tasks])
+        return [self._measured(task, made) for task, made in zip(tasks, built, strict=True)]
+
+    def close(self) -> None:
+        self._runner.close()
+        while self._blocks:
+            self._blocks.popitem()[1].close()
+
+    def _measured(self, task: KernelTask, built: Built) -> TaskResult:
+        if built.path is None:
+            assert built.failure is not None
+            return TaskResult(built.failure, built.seconds)
+        block = self._block(task.check)
+        self._runner.open(block.message.key, block.message, block.handle)
+        request = RunKernel(
+            block.message.key,
+            built.path,
+            task.source,
+            len(self._cores),
+            task.limits,
+            task.incumbent_us,
+        )
+        answer = self._runner.call(request, task.timeout_s)
+        assert isinstance(answer, Measurement | Failure)
+        return TaskResult(answer, built.seconds)
+
+    def _block(self, check: NestCheck) -> CheckBlock:
+        """Operands and references of a nest; the longest unused give way to new ones."""
+        key = (check.key, check.seed, check.strict)
+        block = self._blocks.get(key)
+        if block is None:
+            block = build_check(check)
+            self._blocks[key] = block
+            self._trim()
+        self._blocks.move_to_end(key)
+        return block
+
+    def _trim(self) -> None:
+        dropped: list[str] = []
+        while len(self._blocks) > 1 and self._used_bytes() > _BLOCK_BYTES:
+            _, block = self._blocks.popitem(last=False)
+            dropped.append(block.message.key)
+            block.close()
+        if dropped:
+            self._runner.forget(dropped)
+
+    def _used_bytes(self) -> int:
+        return sum(block.nbytes for block in self._blocks.values())

@@ -1,0 +1,163 @@
+"""Operands for a check: random values within each buffer's domain, and a second set with edges.
+
+Set "plain" holds ordinary finite values (it is also what kernels are timed on). Set "edge" is
+another draw with zeros of both signs, ones, tiny and large values, the domain's bounds and, in few
+places of inputs that may hold them, infinities and NaN: one NaN in a weight would poison the whole
+result and hide every other fault, so constants stay finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gen.ir.arrays import numpy_dtype
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.index import Index
+from kernel_gen.ir.loopnest import Buffer, BufferRole, Load, LoopNest, operands
+from kernel_gen.ir.types import ValueDomain, static_shape
+
+Array = NDArray[Any]
+
+_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, -1e-5, 80.0, -80.0, 3000.0)
+_SPECIALS = (math.inf, -math.inf, math.nan)
+_SPECIAL_PLACES = 3
+
+
+def plain_operands(
+    nest: LoopNest, domains: Sequence[ValueDomain], rng: np.random.Generator
+) -> list[Array]:
+    """One array per non-output buffer of `nest`, in order, with ordinary values."""
+    return [_plain(buffer, domain, rng) for buffer, domain in _inputs(nest, domains)]
+
+
+def edge_operands(
+    nest: LoopNest, domains: Sequence[ValueDomain], rng: np.random.Generator
+) -> list[Array]:
+    """As `plain_operands`, with edge values sprinkled over about a fiftieth of each array."""
+    return [_with_edges(buffer, domain, rng) for buffer, domain in _inputs(nest, domains)]
+
+
+def _inputs(nest: LoopNest, domains: Sequence[ValueDomain]) -> list[tuple[Buffer, ValueDomain]]:
+    bounds = index_bounds(nest)
+    return [
+        (buffer, _narrowed(domain, bounds.get(position)))
+        for position, (buffer, domain) in enumerate(zip(nest.buffers, domains, strict=True))
+        if buffer.role is not BufferRole.OUTPUT
+    ]
+
+
+def _narrowed(domain: ValueDomain, extent: int | None) -> ValueDomain:
+    if extent is None:
+        return domain
+    low = 0.0 if domain.low is None else max(0.0, domain.low)
+    high = extent - 1.0 if domain.high is None else min(extent - 1.0, domain.high)
+    return ValueDomain(low, max(low, high), finite=True)
+
+
+def index_bounds(nest: LoopNest) -> dict[int, int]:
+    """Buffer -> smallest extent of a dimension that values of this buffer address.
+
+    Buffers whose values are used as positions in another buffer must stay inside it.
+    """
+    found: dict[int, int] = {}
+    for statement in nest.statements:
+        if not isinstance(statement, Load):
+            continue
+        shape = static_shape(nest.buffers[statement.buffer].type.shape)
+        for index, extent in zip(statement.index, shape, strict=True):
+            for source in _sources(nest, index):
+                found[source] = min(found.get(source, extent), extent)
+    return found
+
+
+def _sources(nest: LoopNest, index: Index) -> set[int]:
+    """Buffers that feed the value terms of an index."""
+    found: set[int] = set()
+    pending = list(index.statements())
+    while pending:
+        statement = nest.statements[pending.pop()]
+        if isinstance(statement, Load):
+            found.add(statement.buffer)
+        pending.extend(operands(statement))
+    return found
+
+
+def _plain(buffer: Buffer, domain: ValueDomain, rng: np.random.Generator) -> Array:
+    shape = static_shape(buffer.type.shape)
+    dtype = buffer.type.dtype
+    if dtype is DType.BOOL:
+        return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
+    if dtype.is_integer:
+        low, high = _integer_range(domain, dtype)
+        return rng.integers(low, high, shape, dtype=numpy_dtype(dtype), endpoint=True)
+    return _floats(domain, shape, rng).astype(numpy_dtype(dtype), copy=False)
+
+
+def _integer_range(domain: ValueDomain, dtype: DType) -> tuple[int, int]:
+    lowest, highest = integer_bounds(dtype)
+    low = max(lowest, -100) if domain.low is None else math.ceil(domain.low)
+    high = min(highest, 100) if domain.high is None else math.floor(domain.high)
+    if domain.high is None:
+        high = max(low, high)
+    return max(low, lowest), min(max(low, high), highest)
+
+
+def _floats(domain: ValueDomain, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Standard normal values where the domain is open, uniform ones between two bounds."""
+    if domain.low is not None and domain.high is not None:
+        low, high = max(domain.low, -1e30), min(domain.high, 1e30)
+        return (low + (high - low) * rng.random(shape, dtype=np.float32)).astype(np.float32)
+    values = rng.standard_normal(shape, dtype=np.float32)
+    if domain.low is not None:
+        return np.abs(values) + np.float32(domain.low)
+    if domain.high is not None:
+        return np.float32(domain.high) - np.abs(values)
+    return values
+
+
+def _with_edges(buffer: Buffer, domain: ValueDomain, rng: np.random.Generator) -> Array:
+    array = np.atleast_1d(_plain(buffer, domain, rng))
+    flat = array.reshape(-1)
+    if flat.size and buffer.type.dtype is not DType.BOOL:
+        edges = _edges(buffer.type.dtype, domain)
+        places = rng.integers(0, flat.size, max(1, flat.size // 50))
+        flat[places] = rng.choice(edges, places.size)
+        if _may_be_special(buffer, domain):
+            places = rng.integers(0, flat.size, _SPECIAL_PLACES)
+            flat[places] = np.array(_SPECIALS).astype(flat.dtype)
+    return array.reshape(static_shape(buffer.type.shape))
+
+
+def _may_be_special(buffer: Buffer, domain: ValueDomain) -> bool:
+    bounded = domain.finite or domain.low is not None or domain.high is not None
+    return buffer.type.dtype.is_float and buffer.role is BufferRole.INPUT and not bounded
+
+
+def _edges(dtype: DType, domain: ValueDomain) -> Array:
+    """Edge values of a type that lie within the domain; never empty."""
+    if dtype.is_integer:
+        lowest, highest = integer_bounds(dtype)
+        low = lowest if domain.low is None else math.ceil(domain.low)
+        high = highest if domain.high is None else math.floor(domain.high)
+        low, high = max(low, lowest), min(high, highest)
+        inner = [v for v in (0, 1, -1) if low <= v <= high]
+        return np.array([low, high, *inner], dtype=numpy_dtype(dtype))
+    bounds = [b for b in (domain.low, domain.high) if b is not None and abs(b) < 1e30]
+    kept = [
+        value
+        for value in (*_EDGES, *bounds)
+        if (domain.low is None or value >= domain.low)
+        and (domain.high is None or value <= domain.high)
+    ]
+    return np.array(kept or [domain.low or 0.0]).astype(numpy_dtype(dtype))
+
+
+def integer_bounds(dtype: DType) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    bits = 8 * dtype.bytes
+    return (0, 2**bits - 1) if dtype is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

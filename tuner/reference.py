@@ -1,0 +1,130 @@
+"""Operands and references of one nest in shared memory, made once for all its candidates."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gen.fusion.execute import execute
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import Buffer, BufferRole, LoopNest
+from tuner import shared_memory
+from tuner.boundary import with_ambiguity
+from tuner.check import Tolerance, tolerance, value_scale
+from tuner.messages import CheckSet, NestCheck, OpenCheck
+from tuner.operands import edge_operands, plain_operands
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckBlock:
+    """A memfd with everything a check needs, and the message that opens it in a child."""
+
+    handle: int
+    message: OpenCheck
+
+    @property
+    def nbytes(self) -> int:
+        return self.message.block.nbytes
+
+    def close(self) -> None:
+        """Give the memory back (children that map it keep it until they end)."""
+        os.close(self.handle)
+
+
+def build_check(check: NestCheck) -> CheckBlock:
+    """Draw both operand sets and compute their references. Deterministic for a given check."""
+    rng = np.random.default_rng((check.seed, zlib.crc32(check.key.encode())))
+    arrays: list[tuple[DType, Array]] = []
+    sets = [
+        _check_set(check, plain_operands(check.nest, check.domains, rng), arrays),
+        _check_set(check, edge_operands(check.nest, check.domains, rng), arrays),
+    ]
+    block = shared_memory.layout([(dtype, array.shape) for dtype, array in arrays])
+    handle = shared_memory.create(block)
+    views = shared_memory.map_arrays(handle, block, writable=True)
+    for view, (_, array) in zip(views, arrays, strict=True):
+        np.copyto(view, array, casting="same_kind")
+    return CheckBlock(handle, OpenCheck(check.key, check.nest, block, tuple(sets)))
+
+
+def _check_set(
+    check: NestCheck, inputs: list[Array], arrays: list[tuple[DType, Array]]
+) -> CheckSet:
+    """Append a set's operands, references and masks to `arrays`; where they stand."""
+    expected, masks = reference(check.nest, inputs, check.strict)
+    sources = [b for b in check.nest.buffers if b.role is not BufferRole.OUTPUT]
+    places = tuple(
+        _append(arrays, buffer.type.dtype, array)
+        for buffer, array in zip(sources, inputs, strict=True)
+    )
+    outputs = [i for i, b in enumerate(check.nest.buffers) if b.role is BufferRole.OUTPUT]
+    scale = max((value_scale(array) for array in inputs), default=0.0)
+    return CheckSet(
+        places,
+        tuple(
+            _append(arrays, _reference_dtype(check.nest.buffers[o]), e)
+            for o, e in zip(outputs, expected, strict=True)
+        ),
+        tuple(None if m is None else _append(arrays, DType.BOOL, m) for m in masks),
+        tuple(
+            _tolerance(check, output, array, scale)
+            for output, array in zip(outputs, expected, strict=True)
+        ),
+    )
+
+
+def _append(arrays: list[tuple[DType, Array]], dtype: DType, array: Array) -> int:
+    arrays.append((dtype, array))
+    return len(arrays) - 1
+
+
+def _reference_dtype(buffer: Buffer) -> DType:
+    """Type that holds a reference: one float32 rounding is far below any tolerance."""
+    dtype = buffer.type.dtype
+    return DType.F32 if dtype.is_float and dtype is not DType.F64 else dtype
+
+
+def _tolerance(check: NestCheck, output: int, expected: Array, scale: float) -> Tolerance:
+    size = value_scale(expected) if expected.dtype.kind == "f" else 0.0
+    # A result that cancels to nearly nothing still carries the rounding of what it came from.
+    return tolerance(check.nest, output, max(size, 1e-3 * min(scale, 1e3)), check.strict)
+
+
+def reference(
+    nest: LoopNest, inputs: Sequence[Array], strict: bool
+) -> tuple[list[Array], list[Array | None]]:
+    """Reference outputs and their masks of ambiguous elements (None: there are none).
+
+    Integers and bools in their own type. Floats in float64; `strict`: in their own type, with the
+    nest's explicit roundings.
+    """
+    subject = nest if strict else _wide_outputs(nest)
+    marked, masks = with_ambiguity(subject, _boundary_tolerance(nest))
+    results = execute(marked, inputs, precision="f32" if strict else "f64")
+    count = sum(buffer.role is BufferRole.OUTPUT for buffer in nest.buffers)
+    extra = iter(results[count:])
+    return results[:count], [None if mask is None else next(extra) for mask in masks]
+
+
+def _boundary_tolerance(nest: LoopNest) -> float:
+    floats = [i for i, b in enumerate(nest.buffers) if b.type.dtype.is_float]
+    return max((tolerance(nest, i, 1.0).absolute for i in floats), default=1e-5)
+
+
+def _wide_outputs(nest: LoopNest) -> LoopNest:
+    """The nest with float outputs stored as float64, so that no reference is rounded."""
+    return replace(nest, buffers=tuple(_wide(buffer) for buffer in nest.buffers))
+
+
+def _wide(buffer: Buffer) -> Buffer:
+    if buffer.role is not BufferRole.OUTPUT or not buffer.type.dtype.is_float:
+        return buffer
+    return replace(buffer, type=replace(buffer.type, dtype=DType.F64))

@@ -1,0 +1,186 @@
+"""The device's side of its child process: requests, stages, time-outs, respawn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+
+from kernel_gen.errors import Unavailable
+from kernel_gen.records import Failure, Stage
+from tuner.messages import Done, Reached
+
+_LOAD_TIMEOUT_S = 60.0  # a stage before execution: dlopen, packing of constants, page faults
+_START_TIMEOUT_S = 120.0
+# Threads are an argument of every kernel; a limit in the environment would shrink torch's pool.
+_DROPPED_ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSTARTUP")
+
+
+class _Child:
+    """One forked child: its pid and the connection to it."""
+
+    def __init__(self, pid: int, sock: socket.socket) -> None:
+        self.pid = pid
+        self.socket = sock
+        self.connection = Connection(os.dup(sock.fileno()))
+        self.opened: set[str] = set()
+
+    def close(self) -> None:
+        self.connection.close()
+        self.socket.close()
+
+
+class Runner:
+    """Owns the zygote and at most one child at a time. Not thread-safe.
+
+    `cores` pins children (all cores if empty); `preload` names modules the zygote imports besides
+    the child's own.
+    """
+
+    def __init__(self, cores: Sequence[int] = (), preload: Sequence[str] = ()) -> None:
+        self._cores = tuple(cores)
+        self._child: _Child | None = None
+        self.scratch = Path(tempfile.mkdtemp(prefix="gaf-device-"))
+        self._start_zygote(preload)
+        self._ready = False
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self, key: str, message: object, handle: int) -> None:
+        """Send a block once to each child that needs it; `handle` is its memfd."""
+        child = self._current()
+        if key in child.opened:
+            return
+        child.connection.send(message)
+        socket.send_fds(child.socket, [b"\0"], [handle])
+        child.opened.add(key)
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """The blocks of `keys` are gone: a fresh child takes the place of one that maps them."""
+        if self._child is not None and self._child.opened & set(keys):
+            self._discard()
+
+    def call(self, request: object, timeout_s: float) -> object | Failure:
+        """The child's answer; a Failure if it died or exceeded `timeout_s` in a stage."""
+        child = self._current()
+        stage = Stage.LOAD
+        try:
+            child.connection.send(request)
+            while True:
+                limit = _LOAD_TIMEOUT_S if stage is Stage.LOAD else timeout_s
+                if not child.connection.poll(limit):
+                    self._discard()
+                    return _hang(stage, limit)
+                answer = child.connection.recv()
+                if isinstance(answer, Reached):
+                    stage = answer.stage
+                elif isinstance(answer, Done):
+                    return answer.result
+        except (EOFError, OSError):
+            return _crash(stage, self._discard())
+
+    @property
+    def child_pid(self) -> int | None:
+        """Pid of the living child, if there is one."""
+        return None if self._child is None else self._child.pid
+
+    def close(self) -> None:
+        """End the child and the zygote; idempotent."""
+        if self._child is not None:
+            self._discard()
+        self._control.close()
+        self._socket.close()
+        try:
+            self._zygote.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._zygote.kill()
+            self._zygote.wait()
+
+    def _start_zygote(self, preload: Sequence[str]) -> None:
+        ours, theirs = socket.socketpair()
+        environment = {k: v for k, v in os.environ.items() if k not in _DROPPED_ENVIRONMENT}
+        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+        arguments = [str(theirs.fileno()), str(self.scratch), *preload]
+        with (self.scratch / "stderr.txt").open("wb") as errors:
+            self._zygote = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tuner.zygote", *arguments],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment,
+                start_new_session=True,  # a terminal's Ctrl-C is the driver's business
+            )
+        theirs.close()
+        self._socket = ours
+        self._control = Connection(os.dup(ours.fileno()))
+
+    def _current(self) -> _Child:
+        if self._child is None:
+            self._child = self._fork()
+        return self._child
+
+    def _fork(self) -> _Child:
+        self._await_zygote()
+        ours, theirs = socket.socketpair()
+        self._control.send(("fork", self._cores))
+        socket.send_fds(self._socket, [b"\0"], [theirs.fileno()])
+        theirs.close()
+        return _Child(int(self._control.recv()), ours)
+
+    def _await_zygote(self) -> None:
+        if self._ready:
+            return
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        try:
+            if not self._control.poll(deadline - time.monotonic()):
+                raise Unavailable(f"the measuring process did not start in {_START_TIMEOUT_S} s")
+            self._control.recv()
+        except EOFError:
+            errors = (self.scratch / "stderr.txt").read_text(errors="replace")[-2000:]
+            raise Unavailable(f"the measuring process did not start: {errors}") from None
+        self._ready = True
+
+    def _discard(self) -> int:
+        """End the current child; its wait status."""
+        child, self._child = self._child, None
+        if child is None:
+            return 0
+        try:
+            os.kill(child.pid, signal.SIGKILL)  # of no effect on one that died of its own signal
+            self._control.send(("wait", child.pid))
+            return int(self._control.recv())
+        finally:
+            child.close()
+
+
+def _hang(stage: Stage, limit: float) -> Failure:
+    return Failure(
+        Stage.TIMEOUT, "kernel-hang", f"no result {limit:g} s after the start of stage {stage}"
+    )
+
+
+def _crash(stage: Stage, status: int) -> Failure:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name
+        return Failure(stage, "kernel-crash", f"the kernel died of {name} in stage {stage}")
+    code = os.waitstatus_to_exitcode(status)
+    return Failure(stage, "kernel-exit", f"the process ended with code {code} in stage {stage}")
