@@ -1,7 +1,8 @@
 """`Plan`: the stored answer of a search: cover, schedules, sources, objects, measurements.
 
-Values of a plan are numbered like `Plan.program.values`. A plan runs its segments in order; a compiled
-segment is a run of kernels behind one C call, a framework segment is nodes that torch runs.
+Values of a plan are numbered like `Plan.program.values`. A plan runs its segments in order; a
+compiled segment is a run of kernels behind one C call, a framework segment is nodes that torch
+runs.
 """
 
 from __future__ import annotations

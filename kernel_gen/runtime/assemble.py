@@ -1,0 +1,140 @@
+"""Assembly: a cover and its kernels become a plan with one built object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Protocol
+
+from kernel_gen.codegen.cpu.abi import ABI_VERSION
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InternalError
+from kernel_gen.fusion.group import FusionPlan
+from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure
+from kernel_gen.runtime.driver_source import driver_source, packed_bytes
+from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.layout import mutated_inputs, plan_layout
+from kernel_gen.runtime.plan import Artifact, Kernel, Layout, Plan, Provenance, SearchSummary
+from kernel_gen.runtime.requires import libc_version, required_features
+
+
+class PlanCompiler(Protocol):
+    """What assembly needs of a compiler."""
+
+    @property
+    def version(self) -> str:
+        """Name and version, for the record."""
+
+    def flags(self, target: Target) -> tuple[str, ...]:
+        """All flags of a build for `target`, for the record."""
+
+    def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
+        """One shared object of all sources."""
+
+
+def assemble(
+    program: Graph,
+    graph: Graph,
+    key: PlanKey,
+    cover: FusionPlan,
+    kernels: Sequence[Kernel],
+    target: Target,
+    compiler: PlanCompiler,
+    summary: SearchSummary,
+) -> Plan:
+    """The plan that runs `kernels` and the framework groups of `cover` in order.
+
+    `graph` is the program as submitted, `program` the rewritten one that the cover speaks of.
+    Raises InternalError if cover, kernels and program do not fit, or the driver does not build.
+    """
+    _check_interface(program, graph)
+    _check_symbols(kernels)
+    layout = replace(plan_layout(program, cover, kernels), packed_bytes=packed_bytes(kernels))
+    _check_packs(program, kernels, layout)
+    return Plan(
+        key=key,
+        graph=graph,
+        program=program,
+        target=target,
+        cover=cover,
+        kernels=tuple(kernels),
+        artifacts=_build(program, kernels, layout, target, compiler),
+        provenance=_provenance(target, compiler),
+        summary=summary,
+        layout=layout,
+    )
+
+
+def plan_sources(
+    program: Graph, kernels: Sequence[Kernel], layout: Layout
+) -> tuple[KernelSource, ...]:
+    """All translation units of a plan's object: each kernel once, then the driver."""
+    unique = {kernel.source.digest: kernel.source for kernel in kernels}
+    return (*unique.values(), driver_source(program, kernels, layout))
+
+
+def _build(
+    program: Graph,
+    kernels: Sequence[Kernel],
+    layout: Layout,
+    target: Target,
+    compiler: PlanCompiler,
+) -> tuple[Artifact, ...]:
+    if not kernels:
+        return ()
+    built = compiler.compile(plan_sources(program, kernels, layout), target)
+    if isinstance(built, Failure):
+        raise InternalError(f"the plan's object does not build: {built.message}")
+    return (built,)
+
+
+def _provenance(target: Target, compiler: PlanCompiler) -> Provenance:
+    return Provenance(
+        compiler=compiler.version,
+        flags=compiler.flags(target),
+        generator=_generator_version(),
+        abi=ABI_VERSION,
+        torch=".".join(version("torch").split(".")[:2]),
+        libc=libc_version() or "",
+        requires=required_features(target),
+    )
+
+
+def _generator_version() -> str:
+    try:
+        return version("graph-autofusion")
+    except PackageNotFoundError:  # run from a source tree
+        return "source"
+
+
+def _check_interface(program: Graph, graph: Graph) -> None:
+    """A rewrite keeps inputs and outputs, their types, mutations and aliases."""
+
+    def face(g: Graph) -> object:
+        inputs = [(g.type_of(i.value), i.kind) for i in g.inputs]
+        return inputs, [(g.type_of(o.value), o.mutates, o.alias_of) for o in g.outputs]
+
+    if face(program) != face(graph):
+        raise InternalError("the rewritten program has other inputs or outputs than the graph")
+
+
+def _check_symbols(kernels: Sequence[Kernel]) -> None:
+    """C names are global in the object: one name, one source."""
+    seen: dict[str, str] = {}
+    for kernel in kernels:
+        source = kernel.source
+        for name in (source.entry, *(pack.symbol for pack in source.packs)):
+            if seen.setdefault(name, source.digest) != source.digest:
+                raise InternalError(f"two kernels of different source are named {name}")
+
+
+def _check_packs(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> None:
+    packable = set(layout.constants) - mutated_inputs(program)
+    for number, kernel in enumerate(kernels):
+        for pack in kernel.source.packs:
+            value = kernel.operands[pack.operand]
+            if value not in packable:
+                raise InternalError(f"kernel {number} packs value {value}, which may change")

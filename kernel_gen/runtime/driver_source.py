@@ -1,0 +1,222 @@
+"""The C++ of a plan's driver: `gaf_create`, `gaf_run`, `gaf_destroy` of the plan ABI.
+
+The text includes no header and names only what this module numbers itself: `step_7` runs the
+plan's eighth kernel, `segment_1` the steps of its second segment. Entry points are the kernels' own
+C names. The object is immutable after `gaf_create`; all that a call changes is what it brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.abi import ABI_VERSION, KERNEL_ABI, PLAN_ABI
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.ir.graph import Graph
+from kernel_gen.runtime.arena import align
+from kernel_gen.runtime.layout import kernel_writes
+from kernel_gen.runtime.plan import Kernel, Layout, Segment
+
+DRIVER_ENTRY = "gaf_run"
+DRIVER_FILE = "plan.cpp"
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRegion:
+    """Constant `value` as `symbol` packs it: `nbytes` at `offset` of the plan's own block."""
+
+    value: int
+    symbol: str
+    nbytes: int
+    offset: int
+
+
+def packed_regions(kernels: Sequence[Kernel]) -> tuple[PackedRegion, ...]:
+    """Each (constant, packing) pair once, however many kernels read it."""
+    found: dict[tuple[int, str], PackedRegion] = {}
+    offset = 0
+    for kernel in kernels:
+        for pack in kernel.source.packs:
+            key = (kernel.operands[pack.operand], pack.symbol)
+            if key not in found:
+                found[key] = PackedRegion(*key, pack.nbytes, offset)
+                offset += align(pack.nbytes)
+    return tuple(found.values())
+
+
+def packed_bytes(kernels: Sequence[Kernel]) -> int:
+    """Size of the block that `gaf_create` allocates."""
+    return sum(align(region.nbytes) for region in packed_regions(kernels))
+
+
+def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> KernelSource:
+    """The driver as one more translation unit of the plan's object. Deterministic."""
+    regions = packed_regions(kernels)
+    parts = [
+        "// Driver of a plan: runs its kernels in order.",
+        KERNEL_ABI,
+        PLAN_ABI,
+        _declarations(kernels),
+        _PLAN_STRUCT.format(constants=max(len(layout.constants), 1)),
+        *(_step(i, program, kernels, layout, regions) for i in range(len(kernels))),
+        *(_segment(i, s) for i, s in enumerate(layout.segments) if s.kernels),
+        _VERSION.format(version=ABI_VERSION),
+        _arena_function(kernels, layout),
+        _create(kernels, layout, regions),
+        _run(layout.segments),
+        _DESTROY,
+    ]
+    return KernelSource(DRIVER_ENTRY, ((DRIVER_FILE, "\n".join(parts)),))
+
+
+def _declarations(kernels: Sequence[Kernel]) -> str:
+    entries = dict.fromkeys(kernel.source.entry for kernel in kernels)
+    packs = dict.fromkeys(pack.symbol for kernel in kernels for pack in kernel.source.packs)
+    lines = [
+        'extern "C" {',
+        "int posix_memalign(void **block, unsigned long align, unsigned long bytes);",
+        "void free(void *block);",
+        *(f"int {entry}(const gaf_kernel_args *args);" for entry in entries),
+        *(f"void {symbol}(const void *src, void *dst);" for symbol in packs),
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+_PLAN_STRUCT = """
+struct gaf_plan {{
+  char *block;  // packed constants
+  const void *constants[{constants}];
+}};
+"""
+
+
+def _step(
+    number: int,
+    program: Graph,
+    kernels: Sequence[Kernel],
+    layout: Layout,
+    regions: Iterable[PackedRegion],
+) -> str:
+    kernel = kernels[number]
+    if all(program.type_of(value).elems == 0 for value in kernel_writes(kernel)):
+        body = "  return 0;  // all results are empty"
+    else:
+        pointers = ",\n".join(f"      {p}" for p in _operands(kernel, layout, regions))
+        body = (
+            f"  void *const operands[] = {{\n{pointers}}};\n"
+            "  const gaf_kernel_args args = {sizeof(gaf_kernel_args), operands,\n"
+            f"      (char *)call->arena + {layout.arena_bytes}ull, call->dims, call->n_threads,"
+            " call->stream};\n"
+            f"  return {kernel.source.entry}(&args);"
+        )
+    head = f"static int step_{number}(const gaf_plan *plan, const gaf_call *call) {{"
+    return f"{head}\n  (void)plan, (void)call;\n{body}\n}}\n"
+
+
+def _operands(kernel: Kernel, layout: Layout, regions: Iterable[PackedRegion]) -> list[str]:
+    packs = {pack.operand: pack.symbol for pack in kernel.source.packs}
+    offsets = {(region.value, region.symbol): region.offset for region in regions}
+    slots = {slot.value: slot.offset for slot in layout.arena}
+    constants = {value: i for i, value in enumerate(layout.constants)}
+    found: list[str] = []
+    for position, value in enumerate(kernel.operands):
+        if position in packs:
+            found.append(f"plan->block + {offsets[value, packs[position]]}ull")
+        elif value in constants:
+            found.append(f"(void *)plan->constants[{constants[value]}]")
+        elif value in slots:
+            found.append(f"(char *)call->arena + {slots[value]}ull")
+        else:
+            found.append(f"call->values[{value}]")
+    return found
+
+
+def _segment(number: int, segment: Segment) -> str:
+    steps = " ||\n      ".join(f"step_{kernel}(plan, call)" for kernel in segment.kernels)
+    return (
+        f"static int segment_{number}(const gaf_plan *plan, const gaf_call *call) {{\n"
+        f"  return {steps} ? GAF_KERNEL_FAILED : GAF_OK;\n}}\n"
+    )
+
+
+_VERSION = """\
+unsigned gaf_abi_version(void) {{ return {version}; }}
+"""
+
+
+def _arena_function(kernels: Sequence[Kernel], layout: Layout) -> str:
+    needs = dict.fromkeys((k.source.shared_bytes, k.source.scratch_bytes) for k in kernels)
+    lines = [
+        f"  bytes = {shared}ull + {scratch}ull * threads;\n  if (bytes > most) most = bytes;"
+        for shared, scratch in needs
+        if shared or scratch
+    ]
+    body = "\n".join(
+        [
+            "  const gaf_u64 threads = n_threads < 1 ? 1 : (gaf_u64)n_threads;",
+            "  gaf_u64 most = 0, bytes = 0;",
+            "  (void)dims, (void)threads, (void)bytes;",
+            *lines,
+            f"  return {layout.arena_bytes}ull + most;",
+        ]
+    )
+    return f"gaf_u64 gaf_arena_bytes(const gaf_i64 *dims, int n_threads) {{\n{body}\n}}\n"
+
+
+def _create(kernels: Sequence[Kernel], layout: Layout, regions: Sequence[PackedRegion]) -> str:
+    position = {value: i for i, value in enumerate(layout.constants)}
+    packing = "".join(
+        f"  {r.symbol}(constants[{position[r.value]}], made->block + {r.offset}ull);\n"
+        for r in regions
+    )
+    return _CREATE.format(count=len(layout.constants), bytes=packed_bytes(kernels), packing=packing)
+
+
+_CREATE = """\
+int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan) {{
+  if (!plan || n != {count} || (n && !constants)) return GAF_BAD_ARGUMENT;
+  *plan = 0;
+  void *block = 0;
+  if (posix_memalign(&block, 64, sizeof(gaf_plan))) return GAF_NO_MEMORY;
+  gaf_plan *made = (gaf_plan *)block;
+  made->block = 0;
+  block = 0;
+  if ({bytes}ull && posix_memalign(&block, 64, {bytes}ull)) {{
+    free(made);
+    return GAF_NO_MEMORY;
+  }}
+  made->block = (char *)block;
+  for (gaf_u64 i = 0; i < n; ++i) made->constants[i] = constants[i];
+{packing}  *plan = made;
+  return GAF_OK;
+}}
+"""
+
+
+def _run(segments: Sequence[Segment]) -> str:
+    cases = "".join(
+        f"    case {i}: return segment_{i}(plan, call);\n"
+        for i, segment in enumerate(segments)
+        if segment.kernels
+    )
+    return _RUN.format(cases=cases)
+
+
+_RUN = """\
+int gaf_run(const gaf_plan *plan, const gaf_call *call) {{
+  if (!plan || !call || call->size < sizeof(gaf_call) || call->n_threads < 1)
+    return GAF_BAD_ARGUMENT;
+  switch (call->segment) {{
+{cases}    default: return GAF_BAD_ARGUMENT;
+  }}
+}}
+"""
+
+_DESTROY = """\
+void gaf_destroy(gaf_plan *plan) {
+  if (!plan) return;
+  free(plan->block);
+  free(plan);
+}
+"""

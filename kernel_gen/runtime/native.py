@@ -1,0 +1,96 @@
+"""A plan's shared object in this process: loaded from verified bytes, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernel_gen.codegen.cpu.abi import ABI_VERSION
+from kernel_gen.errors import InternalError, Unavailable
+from kernel_gen.runtime.plan import Artifact
+
+_STATUS = {1: "bad argument", 2: "out of memory", 3: "a kernel failed"}
+
+
+class Call(ctypes.Structure):
+    """`gaf_call` of the plan ABI."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint64),
+        ("segment", ctypes.c_uint32),
+        ("n_threads", ctypes.c_int32),
+        ("values", ctypes.c_void_p),
+        ("arena", ctypes.c_void_p),
+        ("dims", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+    )
+
+
+class NativePlan:
+    """The functions of one object. It stays loaded for the life of the process."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        with _as_file(artifact) as path:
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError as error:
+                raise Unavailable(f"cannot load object {artifact.sha256[:16]}: {error}") from None
+        library.gaf_abi_version.restype = ctypes.c_uint
+        found = library.gaf_abi_version()
+        if found != ABI_VERSION:
+            raise Unavailable(f"object {artifact.sha256[:16]}: ABI {found}, not {ABI_VERSION}")
+        library.gaf_arena_bytes.argtypes = (ctypes.c_void_p, ctypes.c_int)
+        library.gaf_arena_bytes.restype = ctypes.c_uint64
+        library.gaf_create.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
+        library.gaf_create.restype = ctypes.c_int
+        library.gaf_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+        library.gaf_run.restype = ctypes.c_int
+        library.gaf_destroy.argtypes = (ctypes.c_void_p,)
+        library.gaf_destroy.restype = None
+        self.run = library.gaf_run
+        self._library = library
+
+    def create(self, constants: Sequence[int]) -> ctypes.c_void_p:
+        """A plan over constants at these addresses, which must stay valid; see `destroy`."""
+        pointers = (ctypes.c_void_p * max(len(constants), 1))(*constants)
+        handle = ctypes.c_void_p()
+        check(self._library.gaf_create(pointers, len(constants), ctypes.byref(handle)))
+        return handle
+
+    def destroy(self, handle: ctypes.c_void_p) -> None:
+        self._library.gaf_destroy(handle)
+
+    def arena_bytes(self, n_threads: int) -> int:
+        """Size of the 64-byte aligned arena of a call with `n_threads` threads."""
+        return int(self._library.gaf_arena_bytes(None, n_threads))
+
+
+def check(status: int) -> None:
+    """Raises InternalError for a status that is not GAF_OK."""
+    if status:
+        raise InternalError(f"the plan returned status {status}: {_STATUS.get(status, 'unknown')}")
+
+
+@contextmanager
+def _as_file(artifact: Artifact) -> Iterator[Path]:
+    """A path to exactly the artifact's bytes, for as long as the loader needs it.
+
+    The bytes lie in memory, where nobody can exchange them between check and use and no mount
+    forbids execution. The path is new each time: the loader takes a known path for a known object.
+    """
+    with tempfile.TemporaryDirectory(prefix="gaf-") as folder:
+        path = Path(folder) / "plan.so"
+        if not hasattr(os, "memfd_create"):
+            path.write_bytes(artifact.data)
+            yield path
+            return
+        memory = os.memfd_create("gaf-plan", os.MFD_CLOEXEC)
+        with os.fdopen(memory, "wb") as file:
+            file.write(artifact.data)
+            file.flush()
+            path.symlink_to(f"/proc/self/fd/{memory}")
+            yield path

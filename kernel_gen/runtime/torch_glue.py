@@ -1,0 +1,270 @@
+"""Running a plan on torch tensors.
+
+    TorchPlan(plan).bind(weights)(inputs, n_threads) -> results
+
+Loading checks what the plan requires; binding packs weights and folds constant nodes; a call fills
+a table of pointers and makes one C call per compiled segment. Results are fresh tensors over
+recycled memory, views of inputs where eager returns such, and mutated inputs are written last.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from itertools import chain
+
+import torch
+
+from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.ir.types import TensorType
+from kernel_gen.runtime.layout import kernel_reads, kernel_writes, user_inputs
+from kernel_gen.runtime.native import Call, NativePlan, check
+from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
+from kernel_gen.runtime.requires import sentence, this_process
+from kernel_gen.runtime.torch_glue_constants import (
+    BoundConstants,
+    Environment,
+    RunNodes,
+    bind_constants,
+    check_tensor,
+    has_layout,
+    with_layout,
+)
+from kernel_gen.runtime.torch_glue_pool import OutputPool
+from kernel_gen.runtime.torch_glue_results import Results
+
+_IDLE_CONTEXTS = 16  # arenas kept for later calls; more calls at once allocate their own
+
+
+class TorchPlan:
+    """A plan loaded into this process, to be bound to any number of sets of constants."""
+
+    def __init__(self, plan: Plan, run_nodes: RunNodes | None = None) -> None:
+        """Raises Unavailable if the plan does not run here. `run_nodes` runs framework groups."""
+        reason = sentence(plan.provenance, this_process())
+        if reason:
+            raise Unavailable(f"plan {plan.key}: {reason}")
+        self.plan = plan
+        self._native = NativePlan(plan.artifacts[0]) if plan.artifacts else None
+        self._run_nodes = run_nodes or _default_runner()
+
+    def bind(self, constants: Sequence[torch.Tensor]) -> BoundPlan:
+        """The plan over `constants`: one tensor per non-user input of the program, in order.
+
+        Tensors that kernels neither pack nor lay out anew are read in place in each call.
+        """
+        bound = bind_constants(self.plan, constants, self._run_nodes)
+        return BoundPlan(self.plan, self._native, bound, self._run_nodes)
+
+
+def _default_runner() -> RunNodes:
+    from kernel_gen.frontend.torch_run import run
+
+    return run
+
+
+class _Context:
+    """What one call brings: a table of pointers, an arena, the C struct over both."""
+
+    __slots__ = ("arena", "call", "n_threads", "reference", "values")
+
+    def __init__(self, n_values: int) -> None:
+        self.values = (ctypes.c_void_p * max(n_values, 1))()
+        self.call = Call(size=ctypes.sizeof(Call), values=ctypes.addressof(self.values))
+        self.reference = ctypes.byref(self.call)
+        self.n_threads = 0
+        self.arena: torch.Tensor | None = None
+
+    def grow(self, native: NativePlan, n_threads: int) -> None:
+        """Makes the arena large enough for `n_threads` threads; torch aligns it to 64 bytes."""
+        needed = native.arena_bytes(n_threads)
+        if self.arena is None or self.arena.numel() < needed:
+            self.arena = torch.empty(needed, dtype=torch.uint8, device="cpu")
+            self.call.arena = self.arena.data_ptr()
+        self.call.n_threads = self.n_threads = n_threads
+
+
+class _Compiled:
+    """A compiled segment: which buffers it fills, which caller's values it reads."""
+
+    __slots__ = ("number", "takes")
+
+    def __init__(self, number: int, takes: list[tuple[int, OutputPool]]) -> None:
+        self.number = number
+        self.takes = takes
+
+
+class _Framework:
+    """Nodes for torch; `fetched` are their outputs that kernels read, with their types."""
+
+    __slots__ = ("fetched", "nodes")
+
+    def __init__(self, nodes: tuple[int, ...], fetched: list[tuple[int, TensorType]]) -> None:
+        self.nodes = nodes
+        self.fetched = fetched
+
+
+class BoundPlan:
+    """A plan with its constants. Calls from several threads at once are fine."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        native: NativePlan | None,
+        constants: BoundConstants,
+        run_nodes: RunNodes,
+    ) -> None:
+        self.plan = plan
+        self.snapshots = constants.snapshots
+        self._constants = constants
+        self._run_nodes = run_nodes
+        self._users = user_inputs(plan.program)
+        self._native = native
+        self._handle = self._create(native)
+        read = {value for kernel in plan.kernels for value in kernel_reads(kernel)}
+        self._reads = [(i, value) for i, value in enumerate(self._users) if value in read]
+        pools = _pools(plan)
+        self._steps = [_step(plan, i, s, read, pools) for i, s in enumerate(plan.layout.segments)]
+        self._dead = _dead_after(plan)
+        self._results = Results(plan.program, constants.tensors, run_nodes)
+        self._direct = self._direct_order(pools)
+        self._contexts: list[_Context] = []
+
+    def _create(self, native: NativePlan | None) -> ctypes.c_void_p | None:
+        if native is None:
+            return None
+        handle = native.create([tensor.data_ptr() for tensor in self._constants.pointers])
+        weakref.finalize(self, native.destroy, handle)
+        return handle
+
+    def _direct_order(self, pools: dict[int, OutputPool]) -> list[tuple[int, OutputPool]] | None:
+        """Outputs with their pools, if the plan is one C call that writes each output once."""
+        values = [output.value for output in self.plan.program.outputs]
+        one_call = len(self._steps) == 1 and isinstance(self._steps[0], _Compiled)
+        if not one_call or not self._results.all_fresh or sorted(values) != sorted(pools):
+            return None
+        return [(value, pools[value]) for value in values]
+
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], n_threads: int, *, checked: bool = False
+    ) -> list[torch.Tensor]:
+        """Runs the plan on the user inputs; one tensor per output of the program, in order.
+
+        An output that mutates an input is that input, written; one that aliases an input is a view
+        of it. Shapes, dtypes and strides must be those the plan was captured with: `checked`
+        verifies it (InvalidInput), else that is the caller's word.
+        """
+        if checked:
+            self.check(inputs)
+        try:
+            context = self._contexts.pop()
+        except IndexError:
+            context = _Context(len(self.plan.program.values))
+        if context.n_threads != n_threads and self._native is not None:
+            context.grow(self._native, n_threads)
+        try:
+            values = context.values
+            for position, value in self._reads:
+                values[value] = inputs[position].data_ptr()
+            if self._direct is not None:
+                return self._run_direct(context)
+            with torch.no_grad():
+                return self._run(context, inputs)
+        finally:
+            if len(self._contexts) < _IDLE_CONTEXTS:
+                self._contexts.append(context)
+
+    def check(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Raises InvalidInput unless `inputs` are what the plan was captured with."""
+        if len(inputs) != len(self._users):
+            raise InvalidInput(f"the plan takes {len(self._users)} inputs, got {len(inputs)}")
+        for position, (value, tensor) in enumerate(zip(self._users, inputs, strict=True)):
+            type_ = self.plan.program.type_of(value)
+            check_tensor(f"input {position}", tensor, type_)
+            if not has_layout(tensor, type_):
+                raise InvalidInput(
+                    f"input {position}: expected strides {type_.element_strides}, "
+                    f"got {tensor.stride()}"
+                )
+
+    def _run_direct(self, context: _Context) -> list[torch.Tensor]:
+        values = context.values
+        results = []
+        for value, pool in self._direct or ():
+            tensor = pool.take()
+            values[value] = tensor.data_ptr()
+            results.append(tensor)
+        self._call(context, 0)
+        return results
+
+    def _run(self, context: _Context, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        env: dict[int, torch.Tensor] = dict(self._constants.tensors)
+        env.update(zip(self._users, inputs, strict=True))
+        for step, dead in zip(self._steps, self._dead, strict=True):
+            if isinstance(step, _Compiled):
+                self._run_compiled(step, context, env)
+            else:
+                self._run_framework(step, context, env)
+            for value in dead:
+                del env[value]
+        return self._results.collect(inputs, env)
+
+    def _run_compiled(self, step: _Compiled, context: _Context, env: Environment) -> None:
+        for value, pool in step.takes:
+            env[value] = tensor = pool.take()
+            context.values[value] = tensor.data_ptr()
+        self._call(context, step.number)
+
+    def _run_framework(self, step: _Framework, context: _Context, env: Environment) -> None:
+        self._run_nodes(self.plan.program, step.nodes, env)
+        for value, type_ in step.fetched:
+            env[value] = tensor = with_layout(env[value], type_)
+            context.values[value] = tensor.data_ptr()
+
+    def _call(self, context: _Context, segment: int) -> None:
+        context.call.segment = segment
+        assert self._native is not None
+        status = self._native.run(self._handle, context.reference)
+        if status:
+            check(status)
+
+
+def _pools(plan: Plan) -> dict[int, OutputPool]:
+    """A pool per buffer value; values of one type share it, so that a call reuses its own."""
+    by_type: dict[TensorType, OutputPool] = {}
+    types = {value: plan.program.type_of(value) for value in plan.layout.buffers}
+    return {v: by_type.setdefault(type_, OutputPool(type_)) for v, type_ in types.items()}
+
+
+def _step(
+    plan: Plan, number: int, segment: Segment, read: set[int], pools: dict[int, OutputPool]
+) -> _Compiled | _Framework:
+    if segment.framework is None:
+        written = chain.from_iterable(kernel_writes(plan.kernels[k]) for k in segment.kernels)
+        return _Compiled(number, [(value, pools[value]) for value in written if value in pools])
+    group = plan.cover.groups[segment.framework]
+    assert isinstance(group, FrameworkGroup)
+    fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
+    return _Framework(group.nodes, fetched)
+
+
+def _dead_after(plan: Plan) -> list[list[int]]:
+    """Per segment, the values that exist as tensors and are read by no later segment or output."""
+    last: dict[int, int] = {}
+    owned: set[int] = set(plan.layout.buffers)
+    for number, segment in enumerate(plan.layout.segments):
+        if segment.framework is None:
+            kernels = [plan.kernels[k] for k in segment.kernels]
+            touched = [v for k in kernels for v in (*kernel_reads(k), *kernel_writes(k))]
+        else:
+            group = plan.cover.groups[segment.framework]
+            nodes = [plan.program.nodes[n] for n in group.nodes]
+            touched = [*group.inputs, *(v for node in nodes for v in node.outputs)]
+            owned.update(v for node in nodes for v in node.outputs)
+        last.update((value, number) for value in touched)
+    kept = {output.value for output in plan.program.outputs}
+    dead: list[list[int]] = [[] for _ in plan.layout.segments]
+    for value in sorted(owned - kept):
+        dead[last[value]].append(value)
+    return dead

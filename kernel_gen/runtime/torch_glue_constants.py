@@ -1,0 +1,117 @@
+"""Binding a plan to its constants: weights laid out as kernels read them, constant nodes folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from kernel_gen.errors import InvalidInput
+from kernel_gen.frontend.dtypes import to_torch
+from kernel_gen.ir.graph import Constant, Graph
+from kernel_gen.ir.types import TensorType, static_shape
+from kernel_gen.runtime.layout import constant_inputs, mutated_inputs
+from kernel_gen.runtime.plan import Plan
+
+Environment = MutableMapping[int, torch.Tensor]
+RunNodes = Callable[[Graph, Sequence[int], Environment], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundConstants:
+    """Constants of one binding.
+
+    `tensors` holds every constant value; bound inputs are the caller's own tensors. `pointers`
+    are tensors whose storage `gaf_create` takes, in the layout that kernels read.
+    `snapshots` are positions among the bound tensors whose content was copied: packed, laid out
+    anew or folded. When one of these is written to, the plan must be bound again.
+    """
+
+    tensors: dict[int, torch.Tensor]
+    pointers: tuple[torch.Tensor, ...]
+    snapshots: frozenset[int]
+
+
+def bind_constants(
+    plan: Plan, constants: Sequence[torch.Tensor], run_nodes: RunNodes
+) -> BoundConstants:
+    """Checks and prepares `constants`, one per non-user input of the program, in order."""
+    values = constant_inputs(plan.program)
+    if len(values) != len(constants):
+        raise InvalidInput(f"the plan binds {len(values)} constants, got {len(constants)}")
+    tensors: dict[int, torch.Tensor] = {}
+    for position, (value, tensor) in enumerate(zip(values, constants, strict=True)):
+        check_tensor(f"constant {position}", tensor, plan.program.type_of(value))
+        tensors[value] = tensor.detach()
+    tensors.update((c.value, _materialise(plan.program, c)) for c in plan.program.constants)
+    with torch.no_grad(), torch.inference_mode(False):
+        run_nodes(plan.program, plan.layout.folded, tensors)
+        pointers = tuple(_laid_out(plan, value, tensors[value]) for value in plan.layout.constants)
+    return BoundConstants(tensors, pointers, _snapshots(plan, values, tensors, pointers))
+
+
+def check_tensor(what: str, tensor: torch.Tensor, type_: TensorType) -> None:
+    """Raises InvalidInput unless `tensor` is a CPU tensor of the dtype and shape of `type_`."""
+    shape = static_shape(type_.shape)
+    if tensor.dtype != to_torch(type_.dtype) or tuple(tensor.shape) != shape:
+        raise InvalidInput(
+            f"{what}: expected {to_torch(type_.dtype)} {shape}, "
+            f"got {tensor.dtype} {tuple(tensor.shape)}"
+        )
+    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        raise InvalidInput(f"{what}: expected a dense CPU tensor, got one on {tensor.device}")
+
+
+def has_layout(tensor: torch.Tensor, type_: TensorType) -> bool:
+    """Whether the strides are those of `type_`, where they matter (extents above 1)."""
+    if tensor.numel() == 0:
+        return True
+    pairs = zip(tensor.shape, tensor.stride(), type_.element_strides, strict=True)
+    return all(extent == 1 or ours == theirs for extent, ours, theirs in pairs)
+
+
+def with_layout(tensor: torch.Tensor, type_: TensorType) -> torch.Tensor:
+    """`tensor` itself if it has the layout of `type_`, else a copy that has."""
+    if has_layout(tensor, type_):
+        return tensor
+    copy = torch.empty_strided(
+        tuple(tensor.shape), type_.element_strides, dtype=tensor.dtype, device="cpu"
+    )
+    return copy.copy_(tensor)
+
+
+def _materialise(program: Graph, constant: Constant) -> torch.Tensor:
+    type_ = program.type_of(constant.value)
+    shape = static_shape(type_.shape)
+    if type_.elems == 0:
+        return torch.empty(shape, dtype=to_torch(type_.dtype), device="cpu")
+    flat = torch.frombuffer(bytearray(constant.data), dtype=to_torch(type_.dtype))
+    return flat.clone().reshape(shape)  # the clone is aligned
+
+
+def _laid_out(plan: Plan, value: int, tensor: torch.Tensor) -> torch.Tensor:
+    type_ = plan.program.type_of(value)
+    if value in mutated_inputs(plan.program) and not has_layout(tensor, type_):
+        raise InvalidInput(
+            f"a bound tensor that the program writes has strides {tensor.stride()}, "
+            f"the plan expects {type_.element_strides}"
+        )
+    return with_layout(tensor, type_)
+
+
+def _snapshots(
+    plan: Plan,
+    values: Sequence[int],
+    tensors: dict[int, torch.Tensor],
+    pointers: Iterable[torch.Tensor],
+) -> frozenset[int]:
+    packed = {k.operands[p.operand] for k in plan.kernels for p in k.source.packs}
+    folded = {v for node in plan.layout.folded for v in plan.program.nodes[node].inputs}
+    moved = {
+        value
+        for value, tensor in zip(plan.layout.constants, pointers, strict=True)
+        if tensor is not tensors[value]
+    }
+    copied = packed | folded | moved
+    return frozenset(i for i, value in enumerate(values) if value in copied)

@@ -1,0 +1,39 @@
+"""Plans run through torch: values, outputs, threads, mutation, aliases."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.graph import Graph, InputKind
+from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
+from tests.runtime.small_plans import PlainCompiler, f32, plan_of
+from tests.runtime.torch_nodes import run_nodes
+
+
+def bind(plan: Plan, *constants: torch.Tensor) -> BoundPlan:
+    return TorchPlan(plan, run_nodes).bind(constants)
+
+
+def chain_graph() -> Graph:
+    """(x + y) * w - x, where w is a parameter."""
+    b = GraphBuilder()
+    x, y = b.input(f32(4, 6)), b.input(f32(4, 6))
+    w = b.input(f32(4, 6), InputKind.PARAMETER)
+    b.output(b.op("sub", b.op("mul", b.op("add", x, y), w), x))
+    return b.build()
+
+
+@pytest.mark.parametrize("packed", [(), (2,)])
+@pytest.mark.parametrize("scratch", [0, 192])
+def test_chain_of_kernels(plain_compiler: PlainCompiler, packed: tuple[int, ...], scratch: int):
+    plan = plan_of(chain_graph(), plain_compiler, packed=packed, scratch_bytes=scratch)
+    assert len(plan.layout.segments) == 1
+    x, y, w = torch.randn(3, 4, 6)
+    bound = bind(plan, w)
+    for n_threads in (1, 3, 2):
+        (result,) = bound([x, y], n_threads)
+        assert torch.equal(result, (x + y) * w - x)
+    assert bound.snapshots == ({0} if packed else set())
