@@ -1,4 +1,4 @@
-"""Schedules: short, ordered, replayable decisions for one loop nest, and the spaces they come from."""
+"""Schedules: short, ordered, replayable decisions for one nest, and the spaces they come from."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidGraph
+from kernel_gen.ir.graph import Attr as Attr  # `Attrs` names it, and the codec looks it up here
 from kernel_gen.ir.graph import Attrs
 
 Choice = int | str

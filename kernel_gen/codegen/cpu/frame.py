@@ -1,0 +1,93 @@
+"""The frame of a kernel: entry point, thread team, splitting of an iteration space over threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.emit import Binding, Scope
+from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.source import KernelSource
+
+
+def kernel_source(
+    unit: Unit,
+    root: Scope,
+    symbol: str,
+    *,
+    parallel: bool,
+    scratch_bytes: int = 0,
+    shared_bytes: int = 0,
+) -> KernelSource:
+    """The unit with the function `root` as the body of entry point `symbol`."""
+    body = "\n".join("  " + line if line[:1] != "#" else line for line in root.text)
+    unit.function(
+        f"static int {symbol}_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {{\n"
+        f"  int status = 0;\n  (void)tid; (void)nt;\n{body}\n  return status;\n}}"
+    )
+    if parallel:
+        unit.helper("gaf_omp", _OMP)
+    unit.function(
+        _ENTRY.replace("SYMBOL", symbol) if parallel else _SERIAL.replace("SYMBOL", symbol)
+    )
+    return KernelSource(
+        symbol,
+        ((f"{symbol}.cpp", unit.text()),),
+        scratch_bytes=scratch_bytes,
+        shared_bytes=shared_bytes,
+    )
+
+
+_OMP = """\
+#ifdef _OPENMP
+extern "C" int omp_get_thread_num(void) noexcept;
+extern "C" int omp_get_num_threads(void) noexcept;
+#endif"""
+
+_ENTRY = """\
+extern "C" int SYMBOL(const gaf_kernel_args *args) {
+#ifdef _OPENMP
+  if (args->n_threads > 1) {
+    int status = 0;
+#pragma omp parallel num_threads(args->n_threads) reduction(| : status)
+    status |= SYMBOL_body(args, omp_get_thread_num(), omp_get_num_threads());
+    return status;
+  }
+#endif
+  return SYMBOL_body(args, 0, 1);
+}"""
+
+_SERIAL = """\
+extern "C" int SYMBOL(const gaf_kernel_args *args) { return SYMBOL_body(args, 0, 1); }"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One factor of a parallel iteration space: an axis, or blocks of one."""
+
+    axis: str
+    count: str  # C expression
+    step: int = 1  # elements of the axis per step
+
+
+def split_over_threads(scope: Scope, parts: list[Part], stem: str = "t") -> Scope:
+    """Opens the loop over this thread's share of the product of `parts`; axes are bound in it.
+
+    Consecutive steps go to one thread. A part with `step > 1` is bound to the first element of its
+    block.
+    """
+    total = " * ".join(f"(gaf_i64)({p.count})" for p in parts) or "1"
+    scope.add(f"const gaf_i64 {stem}n = {total};")
+    loop = scope.open(
+        f"for (gaf_i64 {stem} = {stem}n * tid / nt; {stem} < {stem}n * (tid + 1) / nt; {stem}++) {{"
+    )
+    rest = stem
+    for position, part in reversed(list(enumerate(parts))):
+        name = f"{stem}{position}"
+        here = f"{rest} % ({part.count})" if position else rest
+        scaled = f"({here}) * {part.step}" if part.step != 1 else here
+        loop.add(f"const gaf_i64 {name} = {scaled};")
+        loop.axes[part.axis] = Binding(name)
+        if position:
+            rest = f"({rest}) / ({part.count})" if rest == stem else f"{rest} / ({part.count})"
+            rest = f"({rest})"
+    return loop

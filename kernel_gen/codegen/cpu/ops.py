@@ -1,0 +1,371 @@
+"""C expressions of the scalar ops of a nest, for vectors and for scalars.
+
+Semantics are torch's: integers wrap, floor_div and remainder follow the sign of the divisor, NaN
+propagates through maximum, minimum and relu. An integer division by zero sets `status` and goes on
+with a divisor of one, so that the process survives and the kernel returns an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu import vecmath
+from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectypes import (
+    SCALAR_C,
+    Lanes,
+    compute_c,
+    narrow_function,
+    scalar_load,
+    scalar_store,
+    value_type,
+    vector_type,
+    widen_function,
+)
+from kernel_gen.errors import InternalError
+from kernel_gen.ir.dtype import DType
+
+COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+LOGICAL = {
+    "logical_and": "&",
+    "logical_or": "|",
+    "logical_xor": "^",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+_ON_BOOL = {"add": "|", "mul": "&", "maximum": "|", "minimum": "&", **LOGICAL}
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
+_ROUNDING = ("floor", "ceil", "round", "trunc")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A computed statement: C text (a name or literal), its dtype, one or all lanes.
+
+    `const` is the number if the value is a literal.
+    """
+
+    text: str
+    dtype: DType
+    vector: bool
+    const: float | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpWriter:
+    """Writes expressions into `unit` for vectors of `lanes`."""
+
+    unit: Unit
+    lanes: Lanes
+
+    def c_type(self, dtype: DType, vector: bool) -> str:
+        """C type in which a value is held."""
+        return value_type(self.unit, dtype, self.lanes) if vector else compute_c(dtype)
+
+    def literal(self, value: float | int | bool, dtype: DType) -> Value:
+        """A scalar constant of `dtype`."""
+        return Value(literal_text(value, dtype), dtype, vector=False, const=value)
+
+    def broadcast(self, value: Value) -> Value:
+        """The scalar in all lanes."""
+        if value.vector:
+            return value
+        kind = self.c_type(value.dtype, vector=True)
+        held = self.lanes.mask if value.dtype is DType.BOOL else value.dtype.compute
+        name = self.unit.helper(
+            f"gaf_bc_{kind}",
+            # s - 0 keeps the sign of zero, which 0 + s would not
+            f"static inline {kind} gaf_bc_{kind}({SCALAR_C[held]} s) {{ return s - ({kind}){{}}; }}",
+        )
+        scalar = f"-(int)({value.text})" if value.dtype is DType.BOOL else value.text
+        return Value(f"{name}({scalar})", value.dtype, vector=True, const=value.const)
+
+    def compute(self, op: str, dtype: DType, args: list[Value], live: str = "") -> str:
+        """Expression of `op`; operands are vectors if one is. `live`: lanes that count in a tail."""
+        vector = any(a.vector for a in args)
+        if vector:
+            args = [self.broadcast(a) for a in args]
+        if op == "cast":
+            return self.cast(args[0], dtype)
+        if op in COMPARE:
+            return self._mask(f"{args[0].text} {COMPARE[op]} {args[1].text}", args[0], vector)
+        if op in ("isnan", "isinf", "isfinite"):
+            return self._predicate(op, args[0])
+        if op == "where":
+            return self.select(*args)
+        text = self._arithmetic(op, dtype, args, vector, live)
+        if dtype in (DType.BF16, DType.F16):
+            return self._rounded(text, dtype, vector)
+        if not vector and dtype in (DType.I8, DType.I16, DType.U8):
+            return f"({SCALAR_C[dtype]})({text})"  # C promotes to int; the value wraps
+        return text
+
+    def _arithmetic(self, op: str, dtype: DType, args: list[Value], vector: bool, live: str) -> str:
+        texts = [a.text for a in args]
+        if dtype is DType.BOOL:
+            return self._on_bool(op, texts, vector)
+        if op in _ARITHMETIC:
+            return f"{texts[0]} {_ARITHMETIC[op]} {texts[1]}"
+        if op in LOGICAL:
+            return f"{texts[0]} {LOGICAL[op]} {texts[1]}"
+        if op == "pow" and args[1].const is not None:
+            known = self._power(args[0], args[1].const, vector)
+            if known:
+                return known
+        if dtype.is_float:
+            return self._float(op, dtype.compute, texts, vector)
+        return self._integer(op, dtype, texts, vector, live)
+
+    def _on_bool(self, op: str, texts: list[str], vector: bool) -> str:
+        if op in _ON_BOOL:
+            return f"{texts[0]} {_ON_BOOL[op]} {texts[1]}"
+        if op in ("logical_not", "bitwise_not"):
+            return f"~{texts[0]}" if vector else f"!{texts[0]}"
+        if op in ("abs", "relu", "sign"):
+            return texts[0]
+        raise InternalError(f"no kernel text for {op} on bool")
+
+    def _power(self, base: Value, exponent: float, vector: bool) -> str | None:
+        """Small constant powers as products and roots."""
+        x = base.text
+        if exponent == 2:
+            return f"{x} * {x}"
+        if exponent == 3:
+            return f"{x} * {x} * {x}"
+        if exponent == 1:
+            return x
+        if exponent == -1 and base.dtype.is_float:
+            return self._float("reciprocal", base.dtype.compute, [x], vector)
+        return None
+
+    def _float(self, op: str, dtype: DType, texts: list[str], vector: bool) -> str:
+        one = "1.0f" if dtype is DType.F32 else "1.0"
+        a = texts[0]
+        b = texts[1] if len(texts) > 1 else ""
+        zero = f"({self.c_type(dtype, vector)}){{}}"
+        match op:
+            case "neg":
+                return f"-{a}"
+            case "div":
+                return f"{a} / {b}"
+            case "reciprocal":
+                return f"{one} / {a}"
+            case "relu":
+                return f"({a} < {zero} ? {zero} : {a})"
+            case "maximum":
+                return self._pick(f"({a} > {b}) | ({a} != {a})", a, b)
+            case "minimum":
+                return self._pick(f"({a} < {b}) | ({a} != {a})", a, b)
+            case "sign":
+                positive = f"({a} > {zero} ? {one} - {zero} : {zero})"
+                return f"({a} < {zero} ? {zero} - {one} : {positive})"
+            case _:
+                return f"{self.function(op, dtype, vector)}({', '.join(texts)})"
+
+    def _pick(self, condition: str, a: str, b: str) -> str:
+        return f"(({condition}) ? {a} : {b})"
+
+    def function(self, op: str, dtype: DType, vector: bool) -> str:
+        """Name of the math function of `op` on f32 or f64."""
+        if vector:
+            return vecmath.vector_function(self.unit, op, dtype, self.lanes.count)
+        return vecmath.scalar_function(self.unit, op, dtype)
+
+    def _integer(self, op: str, dtype: DType, texts: list[str], vector: bool, live: str) -> str:
+        a = texts[0]
+        b = texts[1] if len(texts) > 1 else ""
+        zero = f"({self.c_type(dtype, vector)}){{}}"
+        match op:
+            case "neg":
+                return f"-{a}"
+            case "bitwise_not":
+                return f"~{a}"
+            case "abs":
+                return f"({a} < {zero} ? -{a} : {a})"
+            case "relu":
+                return f"({a} < {zero} ? {zero} : {a})"
+            case "sign":
+                one = f"({zero} + 1)"
+                return f"({a} > {zero} ? {one} : ({a} < {zero} ? -{one} : {zero}))"
+            case "maximum":
+                return f"({a} > {b} ? {a} : {b})"
+            case "minimum":
+                return f"({a} < {b} ? {a} : {b})"
+            case "floor" | "ceil" | "round" | "trunc":
+                return a
+            case "floor_div" | "remainder" | "fmod":
+                name = self._division(op, dtype, vector)
+                return f"{name}({a}, {b}, {live or '-1'}, &status)"
+            case "shift_left" | "shift_right":
+                return f"{self._shift(op, dtype, vector)}({a}, {b})"
+            case "pow":
+                return f"{self._int_pow(dtype, vector)}({a}, {b})"
+            case _:
+                raise InternalError(f"no kernel text for {op} on {dtype}")
+
+    def _division(self, op: str, dtype: DType, vector: bool) -> str:
+        """Lane-wise division that neither traps on 0 nor on INT_MIN / -1."""
+        base = self._scalar_division(op, dtype)
+        if not vector:
+            return base
+        kind = self.c_type(dtype, vector=True)
+        name = f"{base}x{self.lanes.count}"
+        return self.unit.helper(
+            name,
+            f"static inline {kind} {name}({kind} a, {kind} b, int live, int *status) {{\n"
+            f"  {kind} r = {{}};\n"
+            f"  for (int l = 0; l < {self.lanes.count}; l++)\n"
+            f"    if (live < 0 || l < live) r[l] = {base}(a[l], b[l], -1, status);\n"
+            "  return r;\n}",
+        )
+
+    def _scalar_division(self, op: str, dtype: DType) -> str:
+        c, name = SCALAR_C[dtype], f"gaf_{op}_{dtype}"
+        floor = "" if op == "fmod" else " && (r < 0) != (b < 0)"
+        result = {
+            "floor_div": "a / b - (r != 0 && (r < 0) != (b < 0))",
+            "remainder": f"r != 0{floor} ? r + b : r",
+            "fmod": "r",
+        }[op]
+        minus_one = "-a" if op == "floor_div" else "0"
+        signed = (
+            f"  if (b == ({c})-1) return ({c})({minus_one});\n" if dtype is not DType.U8 else ""
+        )
+        return self.unit.helper(
+            name,
+            f"static inline {c} {name}({c} a, {c} b, int, int *status) {{\n"
+            "  if (b == 0) { *status = 1; return 0; }\n"
+            f"{signed}  const {c} r = ({c})(a % b);\n  return ({c})({result});\n}}",
+        )
+
+    def _shift(self, op: str, dtype: DType, vector: bool) -> str:
+        """Shifts by the width or more give 0 (or the sign), negative counts likewise."""
+        kind, bits = self.c_type(dtype, vector), dtype.bytes * 8
+        suffix = f"x{self.lanes.count}" if vector else ""
+        name = f"gaf_{op}_{dtype}{suffix}"
+        inside = f"b >= 0 & b < {bits}" if vector else f"b >= 0 && b < {bits}"
+        zero = f"({kind}){{}}"
+        safe = f"(({inside}) ? b : {zero})"
+        body = (
+            f"(({inside}) ? ({kind})(a << {safe}) : {zero})"
+            if op == "shift_left"
+            else f"({kind})(a >> (({inside}) ? b : {zero} + {bits - 1}))"
+        )
+        return self.unit.helper(
+            name, f"static inline {kind} {name}({kind} a, {kind} b) {{ return {body}; }}"
+        )
+
+    def _int_pow(self, dtype: DType, vector: bool) -> str:
+        """Integer power by squaring, wrapping; a negative exponent gives 1/a truncated."""
+        c, name = SCALAR_C[dtype], f"gaf_pow_{dtype}"
+        self.unit.helper(
+            name,
+            f"static inline {c} {name}({c} a, {c} n) {{\n"
+            f"  if (n < 0) return a == 1 ? 1 : a == ({c})-1 ? (n & 1 ? -1 : 1) : 0;\n"
+            f"  {c} r = 1;\n"
+            f"  for (; n; n >>= 1, a = ({c})(a * a)) if (n & 1) r = ({c})(r * a);\n"
+            "  return r;\n}",
+        )
+        return vecmath.by_lane(self.unit, name, dtype, self.lanes.count, 2) if vector else name
+
+    def _predicate(self, op: str, arg: Value) -> str:
+        a = arg.text
+        if not arg.dtype.is_float:
+            return self._mask(f"{a} {'==' if op == 'isfinite' else '!='} {a}", arg, arg.vector)
+        if op == "isnan":
+            return self._mask(f"{a} != {a}", arg, arg.vector)
+        size = self.function("abs", arg.dtype.compute, arg.vector)
+        inf = "__builtin_inff()" if arg.dtype.compute is DType.F32 else "__builtin_inf()"
+        relation = "==" if op == "isinf" else "<"
+        return self._mask(f"{size}({a}) {relation} {inf}", arg, arg.vector)
+
+    def _mask(self, comparison: str, operand: Value, vector: bool) -> str:
+        """A comparison as a bool value: masks of the kernel's width, or 0/1."""
+        if not vector:
+            return f"({comparison})"
+        if operand.dtype is DType.BOOL:
+            return f"({comparison})"
+        kind = self.c_type(DType.BOOL, vector=True)
+        return f"__builtin_convertvector({comparison}, {kind})"
+
+    def mask_for(self, mask: str, dtype: DType) -> str:
+        """A mask converted to the lane width of `dtype`, as a selection needs it."""
+        size = dtype.compute.bytes
+        if size == self.lanes.mask_bytes:
+            return mask
+        same = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}[size]
+        kind = vector_type(self.unit, same, self.lanes.count)
+        return f"__builtin_convertvector({mask}, {kind})"
+
+    def select(self, condition: Value, a: Value, b: Value) -> str:
+        """`condition ? a : b` by lane."""
+        if not condition.vector:
+            return f"({condition.text} ? {a.text} : {b.text})"
+        if a.dtype is DType.BOOL:
+            m = condition.text
+            return f"(({m} & {a.text}) | (~{m} & {b.text}))"
+        return f"({self.mask_for(condition.text, a.dtype)} ? {a.text} : {b.text})"
+
+    def cast(self, arg: Value, dtype: DType) -> str:
+        """The value converted: floats to integers truncate, to bool `!= 0`, narrow floats round."""
+        if arg.dtype is dtype:
+            return arg.text
+        if dtype is DType.BOOL:
+            zero = "0" if arg.vector or not arg.dtype.is_float else "0.0f"
+            return self._mask(f"{arg.text} != {zero}", arg, arg.vector)
+        text = self._vector_cast(arg, dtype) if arg.vector else f"({compute_c(dtype)})({arg.text})"
+        if dtype in (DType.BF16, DType.F16):
+            return self._rounded(text, dtype, arg.vector)
+        return text
+
+    def _vector_cast(self, arg: Value, dtype: DType) -> str:
+        kind = self.c_type(dtype, vector=True)
+        if arg.dtype is DType.BOOL:
+            return f"__builtin_convertvector(-{arg.text}, {kind})"
+        if arg.dtype.compute is dtype.compute:
+            return arg.text
+        if arg.dtype.is_float and dtype in (DType.I8, DType.I16, DType.U8):
+            wide = vector_type(self.unit, DType.I32, self.lanes.count)
+            return f"__builtin_convertvector(__builtin_convertvector({arg.text}, {wide}), {kind})"
+        return f"__builtin_convertvector({arg.text}, {kind})"
+
+    def _rounded(self, text: str, dtype: DType, vector: bool) -> str:
+        """An fp32 value rounded to a narrow float and back."""
+        if not vector:
+            return scalar_load(self.unit, dtype, scalar_store(self.unit, dtype, text))
+        narrow = narrow_function(self.unit, dtype, self.lanes)
+        return f"{widen_function(self.unit, dtype, self.lanes)}({narrow}({text}))"
+
+
+def literal_text(value: float | int | bool, dtype: DType) -> str:
+    """A C literal of the compute type of `dtype`; infinities and NaN by builtins."""
+    if dtype is DType.BOOL:
+        return "1" if value else "0"
+    if not dtype.is_float:
+        return _integer_literal(int(value), dtype)
+    suffix = "f" if dtype.compute is DType.F32 else ""
+    number = float(value)
+    if number != number:
+        return f'__builtin_nan{suffix}("")'
+    if number in (float("inf"), float("-inf")):
+        return f"({'-' if number < 0 else ''}__builtin_inf{suffix}())"
+    text = repr(_as_f32(number)) if suffix else repr(number)
+    return f"{text}{suffix}" if number >= 0 and not text.startswith("-") else f"({text}{suffix})"
+
+
+def _as_f32(number: float) -> float:
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
+def _integer_literal(value: int, dtype: DType) -> str:
+    bits = dtype.bytes * 8
+    value &= (1 << bits) - 1
+    if dtype is not DType.U8 and value >> (bits - 1):
+        value -= 1 << bits
+    if dtype is DType.I64:
+        return "(-9223372036854775807LL - 1)" if value == -(1 << 63) else f"({value}LL)"
+    return f"({SCALAR_C[dtype]})({value})"

@@ -1,0 +1,143 @@
+"""Template "pointwise": nests without reductions, vectorised along one axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.emit import Binding, Emitter, Scope
+from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
+from kernel_gen.codegen.cpu.linear import FlatNest, flatten
+from kernel_gen.codegen.cpu.simplify import simplify
+from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InvalidGraph, Refusal
+from kernel_gen.ir.loopnest import Axis, Contract, LoopNest, Reduce
+from kernel_gen.ir.target import Target
+from kernel_gen.ir.types import Dim
+from kernel_gen.schedule.schedule import Parameter, Point, Schedule, Space
+from kernel_gen.schedule.words import choice, decisions
+
+_ENOUGH_TASKS = 64  # outer steps beyond which further axes become plain inner loops
+_BLOCKS = (1024, 4096, 16384)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """Elementwise groups with any broadcast, strided, guarded or indirect read."""
+
+    name: str = "pointwise"
+
+    def refuse(self, nest: LoopNest, target: Target) -> Refusal | None:
+        for position, statement in enumerate(nest.statements):
+            if isinstance(statement, Reduce | Contract):
+                return Refusal(
+                    "not-pointwise", f"statement {position} reduces over {statement.axes}"
+                )
+        if len({frozenset(_store_axes(nest, k)) for k in range(len(nest.stores))}) > 1:
+            return Refusal("mixed-domains", "the stores run over different axes")
+        return None
+
+    def space(self, nest: LoopNest, target: Target) -> Space:
+        refused = self.refuse(nest, target)
+        if refused is not None:
+            raise InvalidGraph(refused.sentence)
+        flat = simplify(flatten(nest))
+        axes = tuple(a.name for a in reversed(flat.axes)) or ("",)
+        parameters = (
+            Parameter("axis", axes),
+            Parameter("block", _BLOCKS),
+            Parameter("unroll", (1, 2, 4)),
+            Parameter("stream", (0, 1)),
+            Parameter("threads", ("one", "all")),
+        )
+        best = (
+            ("axis", axes[0]),
+            ("block", 4096),
+            ("unroll", 2),
+            ("stream", 0),
+            ("threads", "all"),
+        )
+        return Space(parameters, (best,))
+
+    def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
+        return Schedule(self.name, decisions(point))
+
+    def generate(
+        self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
+    ) -> KernelSource:
+        flat = simplify(flatten(nest))
+        unit = Unit()
+        axis = str(choice(schedule, "axis"))
+        extent = flat.extent(axis) if axis else 1
+        emitter = Emitter(flat, unit, _lanes(flat, target, extent), _streamed(flat, schedule))
+        root = emitter.root()
+        if axis:
+            _loops(emitter, root, axis, schedule)
+        else:
+            for store in flat.stores:
+                emitter.store(store, root)
+        return kernel_source(unit, root, symbol, parallel=choice(schedule, "threads") == "all")
+
+
+def _store_axes(nest: LoopNest, position: int) -> set[str]:
+    return {a for index in nest.stores[position].index for a in index.axes()}
+
+
+def _lanes(flat: FlatNest, target: Target, extent: Dim) -> Lanes:
+    dtypes = [s.dtype for s in flat.statements]
+    return pick_lanes(dtypes, target, extent if isinstance(extent, int) else None)
+
+
+def _streamed(flat: FlatNest, schedule: Schedule) -> frozenset[int]:
+    return frozenset(s.buffer for s in flat.stores) if choice(schedule, "stream") else frozenset()
+
+
+def _loops(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None:
+    flat, lanes = emitter.nest, emitter.lanes.count
+    block = max(int(str(choice(schedule, "block"))) // lanes * lanes, lanes)
+    extent = flat.extent_text(axis)
+    outer = [a for a in flat.axes if a.name != axis]
+    shared: list[Axis] = []
+    inner: list[Axis] = []
+    tasks = 1
+    for a in outer:
+        (shared if tasks < _ENOUGH_TASKS else inner).append(a)
+        tasks *= a.extent if isinstance(a.extent, int) else _ENOUGH_TASKS
+    parts = [Part(a.name, flat.extent_text(a.name)) for a in shared]
+    parts.append(Part(axis, f"({extent} + {block - 1}) / {block}", block))
+    loop = split_over_threads(root, parts)
+    start = loop.axes.pop(axis).text
+    loop.add(f"const gaf_i64 end = {start} + {block} < {extent} ? {start} + {block} : {extent};")
+    scopes = [loop]
+    for a in inner:
+        name = emitter.fresh("i")
+        head = f"for (gaf_i64 {name} = 0; {name} < {flat.extent_text(a.name)}; {name}++) {{"
+        scopes.append(scopes[-1].open(head, {a.name: Binding(name)}))
+    vector_loop(emitter, scopes[-1], axis, start, "end", int(str(choice(schedule, "unroll"))))
+    for scope in reversed(scopes):
+        scope.close()
+
+
+def vector_loop(
+    emitter: Emitter, scope: Scope, axis: str, start: str, end: str, unroll: int
+) -> None:
+    """Whole vectors from `start`, then one partial vector, storing every output of the nest."""
+    lanes = emitter.lanes.count
+    j = emitter.fresh("j")
+    scope.add(f"gaf_i64 {j} = {start};")
+    body = scope.open(
+        f"for (; {j} + {lanes} <= {end}; {j} += {lanes}) {{", {axis: Binding(j, True)}
+    )
+    if unroll > 1:
+        scope.add(f"#pragma GCC unroll {unroll}")
+    for store in emitter.nest.stores:
+        emitter.store(store, body)
+    body.close()
+    extent = emitter.nest.extent(axis)
+    if isinstance(extent, int) and extent % lanes == 0:
+        return
+    tail = scope.open(f"if ({j} < {end}) {{", {axis: Binding(j, True)}, part=f"(int)({end} - {j})")
+    for store in emitter.nest.stores:
+        emitter.store(store, tail)
+    tail.close()

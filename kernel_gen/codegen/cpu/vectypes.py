@@ -1,0 +1,255 @@
+"""C types of kernels: scalars, vectors of any power-of-two lane count, loads, stores, conversions.
+
+A vector is a GCC/Clang extension type named `gaf_<dtype>x<lanes>`; vectors wider than the machine's
+registers are split by the compiler. Narrow floats compute in fp32 (`DType.compute`). A bool vector
+is a *mask*: a vector of 0/-1 of the integer type as wide as `mask_bytes`; a bool scalar is 0/1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.target import Target
+
+SCALAR_C = {
+    DType.F64: "double",
+    DType.F32: "float",
+    DType.F16: "unsigned short",
+    DType.BF16: "unsigned short",
+    DType.I64: "gaf_i64",
+    DType.I32: "int",
+    DType.I16: "short",
+    DType.I8: "signed char",
+    DType.U8: "unsigned char",
+    DType.BOOL: "unsigned char",
+}
+"""C type of one stored element; f16 and bf16 are held as their bits."""
+
+_MASK = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
+
+
+def compute_c(dtype: DType) -> str:
+    """C type of a scalar value of this dtype while it is computed with."""
+    return SCALAR_C[dtype.compute]
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The vector shape of a kernel: `count` lanes, masks of `mask_bytes` per lane."""
+
+    count: int
+    mask_bytes: int = 4
+
+    @property
+    def mask(self) -> DType:
+        """The integer dtype of a mask's lanes."""
+        return _MASK[self.mask_bytes]
+
+
+def vector_type(unit: Unit, dtype: DType, lanes: int) -> str:
+    """Name of the vector type with `lanes` elements of a *storage* dtype, defined in `unit`."""
+    tag = {DType.BOOL: "u8", DType.BF16: "u16", DType.F16: "u16"}.get(dtype, str(dtype))
+    name = f"gaf_{tag}x{lanes}"
+    size = dtype.bytes * lanes
+    return unit.helper(
+        name,
+        f"typedef {SCALAR_C[dtype]} {name} __attribute__((vector_size({size})));\n"
+        f"typedef {SCALAR_C[dtype]} {name}u "
+        f"__attribute__((vector_size({size}), aligned({dtype.bytes}), may_alias));",
+    )
+
+
+def value_type(unit: Unit, dtype: DType, lanes: Lanes) -> str:
+    """Name of the vector type in which values of `dtype` are computed; bool gives the mask type."""
+    stored = lanes.mask if dtype is DType.BOOL else dtype.compute
+    return vector_type(unit, stored, lanes.count)
+
+
+def load_function(unit: Unit, dtype: DType, lanes: Lanes, partial: bool) -> str:
+    """`value f(const stored *p[, int n])`: loads lanes (the first n, others 0) of a storage dtype."""
+    raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
+    widen = widen_function(unit, dtype, lanes)
+    suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    stored = SCALAR_C[dtype]
+    if not partial:
+        return unit.helper(
+            f"gaf_ld_{suffix}",
+            f"static inline {value} gaf_ld_{suffix}(const {stored} *p) "
+            f"{{ return {widen}(*(const {raw}u *)p); }}",
+        )
+    return unit.helper(
+        f"gaf_ldn_{suffix}",
+        f"static inline {value} gaf_ldn_{suffix}(const {stored} *p, int n) {{\n"
+        f"  {raw} r;\n"
+        f"  for (int l = 0; l < {lanes.count}; l++) r[l] = l < n ? p[l] : ({stored})0;\n"
+        f"  return {widen}(r);\n}}",
+    )
+
+
+def store_function(
+    unit: Unit, dtype: DType, lanes: Lanes, *, partial: bool = False, stream: bool = False
+) -> str:
+    """`void f(stored *p, value x[, int n])`: stores all lanes, or the first n."""
+    raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
+    narrow = narrow_function(unit, dtype, lanes)
+    suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    stored = SCALAR_C[dtype]
+    if partial:
+        return unit.helper(
+            f"gaf_stn_{suffix}",
+            f"static inline void gaf_stn_{suffix}({stored} *p, {value} x, int n) {{\n"
+            f"  const {raw} r = {narrow}(x);\n"
+            f"  for (int l = 0; l < {lanes.count}; l++) if (l < n) p[l] = r[l];\n}}",
+        )
+    if stream:
+        return _stream_function(unit, dtype, lanes, suffix, value, narrow)
+    return unit.helper(
+        f"gaf_st_{suffix}",
+        f"static inline void gaf_st_{suffix}({stored} *p, {value} x) "
+        f"{{ *({raw}u *)p = {narrow}(x); }}",
+    )
+
+
+def _stream_function(
+    unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value: str, narrow: str
+) -> str:
+    """Non-temporal store; falls back to a plain one where `p` is not aligned to the vector."""
+    raw = vector_type(unit, dtype, lanes.count)
+    size = dtype.bytes * lanes.count
+    plain = store_function(unit, dtype, lanes)
+    chunk = min(size, 64)
+    builtin = {16: "__builtin_ia32_movntps", 32: "__builtin_ia32_movntps256"}
+    call = builtin.get(chunk, "__builtin_ia32_movntps512")
+    piece = vector_type(unit, DType.F32, chunk // 4)
+    return unit.helper(
+        f"gaf_nt_{suffix}",
+        f"static inline void gaf_nt_{suffix}({SCALAR_C[dtype]} *p, {value} x) {{\n"
+        f"  if ((gaf_u64)p % {chunk}) {{ {plain}(p, x); return; }}\n"
+        f"  union {{ {raw} r; {piece} c[{size // chunk}]; }} u;\n"
+        f"  u.r = {narrow}(x);\n"
+        "#if defined(__clang__)\n"
+        f"  for (int k = 0; k < {size // chunk}; k++) "
+        f"__builtin_nontemporal_store(u.c[k], ({piece} *)p + k);\n"
+        "#elif defined(__x86_64__)\n"
+        f"  for (int k = 0; k < {size // chunk}; k++) {call}((float *)p + k * {chunk // 4}, u.c[k]);\n"
+        "#else\n"
+        f"  {plain}(p, x);\n"
+        "#endif\n}",
+    )
+
+
+def can_stream(dtype: DType, lanes: int) -> bool:
+    """Whether a vector of this storage type fills whole streaming stores."""
+    return dtype.bytes * lanes >= 16
+
+
+def widen_function(unit: Unit, dtype: DType, lanes: Lanes) -> str:
+    """`value f(raw)`: stored lanes to the type they are computed in."""
+    n = lanes.count
+    raw, value = vector_type(unit, dtype, n), value_type(unit, dtype, lanes)
+    name = f"gaf_widen_{dtype}x{n}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    i32 = vector_type(unit, DType.I32, n)
+    f32 = vector_type(unit, DType.F32, n)
+    if dtype is DType.BF16:
+        body = f"return ({f32})(__builtin_convertvector(x, {i32}) << 16);"
+    elif dtype is DType.F16:
+        body = (
+            f"const {i32} h = __builtin_convertvector(x, {i32}), m = (h & 0x7fff) << 13;\n"
+            # 2^112 moves the exponent's bias from 15 to 127 and normalises subnormals exactly
+            f"  const {f32} f = ({f32})m * 0x1p112f;\n"
+            f"  const {i32} s = m >= 0x0f800000;\n"
+            f"  return ({f32})((s & (m | 0x7f800000)) | (~s & ({i32})f) | ((h & 0x8000) << 16));"
+        )
+    elif dtype is DType.BOOL:
+        body = f"return __builtin_convertvector(x, {value}) != 0;"
+    else:
+        body = "return x;"
+    return unit.helper(name, f"static inline {value} {name}({raw} x) {{\n  {body}\n}}")
+
+
+def narrow_function(unit: Unit, dtype: DType, lanes: Lanes) -> str:
+    """`raw f(value)`: computed lanes to the stored type, floats rounded to nearest even."""
+    n = lanes.count
+    raw, value = vector_type(unit, dtype, n), value_type(unit, dtype, lanes)
+    name = f"gaf_narrow_{dtype}x{n}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    i32 = vector_type(unit, DType.I32, n)
+    if dtype is DType.BF16:
+        body = (
+            f"const {i32} b = ({i32})x, r = (b + 0x7fff + ((b >> 16) & 1)) >> 16;\n"
+            f"  const {i32} nan = x != x;\n"
+            f"  return __builtin_convertvector((nan & 0x7fc0) | (~nan & r), {raw});"
+        )
+    elif dtype is DType.F16:
+        body = _F16_NARROW.format(i32=i32, f32=value, raw=raw)
+    elif dtype is DType.BOOL:
+        body = f"return __builtin_convertvector(-x, {raw});"
+    else:
+        body = "return x;"
+    return unit.helper(name, f"static inline {raw} {name}({value} x) {{\n  {body}\n}}")
+
+
+# Subnormal halves: adding 0.5 puts the half's last bit at the float's last bit, rounded to even.
+# Normal halves: the integer addition rounds at bit 13 and carries into the exponent, up to infinity.
+_F16_NARROW = """\
+const {i32} b = ({i32})x, a = b & 0x7fffffff;
+  const {i32} sub = ({i32})(({f32})a + 0.5f) - 0x3f000000;
+  const {i32} big = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
+  const {i32} inf = ({i32})(a >= 0x477ff000), nan = ({i32})(a > 0x7f800000), low = ({i32})(a < 0x38800000);
+  {i32} r = (low & sub) | (~low & big);
+  r = (inf & 0x7c00) | (~inf & r);
+  r = (nan & 0x7e00) | (~nan & r);
+  return __builtin_convertvector(r | ((b >> 16) & 0x8000), {raw});"""
+
+
+def scalar_load(unit: Unit, dtype: DType, text: str) -> str:
+    """Expression of the computed value of one stored element `text` (an lvalue)."""
+    if dtype is DType.BOOL:
+        return f"({text} != 0)"
+    if dtype is DType.BF16:
+        name = unit.helper(
+            "gaf_bf16_f32",
+            "static inline float gaf_bf16_f32(unsigned short h) "
+            "{ return __builtin_bit_cast(float, (unsigned)h << 16); }",
+        )
+        return f"{name}({text})"
+    if dtype is DType.F16:
+        return f"{_scalar_by_vector(unit, dtype, widen=True)}({text})"
+    return text
+
+
+def scalar_store(unit: Unit, dtype: DType, text: str) -> str:
+    """Expression of the stored element for the computed scalar `text`."""
+    if dtype in (DType.BF16, DType.F16):
+        return f"{_scalar_by_vector(unit, dtype, widen=False)}({text})"
+    return f"({SCALAR_C[dtype]})({text})"
+
+
+def _scalar_by_vector(unit: Unit, dtype: DType, *, widen: bool) -> str:
+    """One element through the four-lane conversion, so that scalars and vectors agree."""
+    four = Lanes(4)
+    if widen:
+        inner, name = widen_function(unit, dtype, four), f"gaf_{dtype}_to_f32"
+        raw = vector_type(unit, dtype, 4)
+        text = f"float {name}(unsigned short x) {{ return {inner}({raw}{{x, x, x, x}})[0]; }}"
+    else:
+        inner, name = narrow_function(unit, dtype, four), f"gaf_f32_to_{dtype}"
+        raw = vector_type(unit, DType.F32, 4)
+        text = f"unsigned short {name}(float x) {{ return {inner}({raw}{{x, x, x, x}})[0]; }}"
+    return unit.helper(name, "static inline " + text)
+
+
+def pick_lanes(dtypes: list[DType], target: Target, extent: int | None) -> Lanes:
+    """Lanes for a kernel computing in `dtypes`, vectorised along an axis of `extent` (None: long).
+
+    One register holds one vector of the kernel's main type: the widest float, or without floats the
+    widest integer (an i64 index beside an fp32 value shall not halve the lanes).
+    """
+    floats = [d.compute.bytes for d in dtypes if d.is_float]
+    others = [d.bytes for d in dtypes if not d.is_float]
+    width = max(floats) if floats else max(others, default=4)
+    count = min(target.vector_bytes // width, 64)
+    while extent is not None and count > 4 and count // 2 >= extent:
+        count //= 2
+    return Lanes(count, width)

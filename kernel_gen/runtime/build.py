@@ -1,0 +1,145 @@
+"""Building kernels: find a C++ compiler, compile many kernels in one go, cache by content.
+
+A compiler that rejects a kernel, or takes too long, gives a `Failure`; only a missing compiler
+raises (`Unavailable`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Stage
+from kernel_gen.runtime.flags import compile_flags, link_flags
+from kernel_gen.runtime.plan import Artifact
+
+_CANDIDATES = ("g++", "clang++", "c++")
+_MESSAGE_CHARS = 4000  # of a compiler's complaint that a Failure keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler: command, version line, and the folder of the objects built so far.
+
+    `openmp` tells whether it can build thread teams; without, kernels run on one thread.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    folder: Path
+    openmp: bool = True
+    timeout_seconds: float = 120.0
+
+    @staticmethod
+    def find(
+        folder: Path, *, command: str | None = None, timeout_seconds: float = 120.0
+    ) -> Compiler:
+        """The compiler `command`, else $CXX, g++, clang++, c++, else the ziglang package.
+
+        Raises Unavailable, saying what to install.
+        """
+        found = _find_command(command)
+        if found is None:
+            raise Unavailable(
+                "no C++ compiler: install g++ or clang, set CXX, or install the package ziglang"
+            )
+        version = _version(found)
+        openmp = "ziglang" not in found  # the wheel has no OpenMP runtime
+        folder.mkdir(parents=True, exist_ok=True)
+        return Compiler(found, version, folder, openmp, timeout_seconds)
+
+    def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
+        """One shared object with the entry points of all `sources`."""
+        if not sources:
+            raise InvalidInput("compile: no sources")
+        return self.compile_texts([s.files[0] for s in sources], target)
+
+    def compile_texts(
+        self, files: Sequence[tuple[str, str]], target: Target, extra_flags: Sequence[str] = ()
+    ) -> Artifact | Failure:
+        """One shared object of (name, text) files that are joined into one translation unit."""
+        text = "\n".join(text for _, text in files)
+        flags = (*compile_flags(target, openmp=self.openmp), *extra_flags)
+        key = self._key(text, flags)
+        path = self.path(key)
+        if not path.exists():
+            failure = self._build(text, flags, path)
+            if failure is not None:
+                return failure
+        data = path.read_bytes()
+        return Artifact(path.name, hashlib.sha256(data).hexdigest(), data)
+
+    def path(self, key: str) -> Path:
+        """Where the object of a content key lies."""
+        return self.folder / key[:2] / f"k{key[:40]}.so"
+
+    def path_of(self, artifact: Artifact) -> Path:
+        """Where an artifact built by this compiler lies."""
+        return self.folder / artifact.name[1:3] / artifact.name
+
+    def _key(self, text: str, flags: Sequence[str]) -> str:
+        state = hashlib.sha256("\0".join([self.version, *flags]).encode())
+        state.update(b"\0" + text.encode())
+        return state.hexdigest()
+
+    def _build(self, text: str, flags: Sequence[str], path: Path) -> Failure | None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
+            source, built = Path(work, "kernels.cpp"), Path(work, "kernels.so")
+            source.write_text(text)
+            command = [
+                *self.command, *flags, str(source), "-o", str(built), *link_flags(openmp=self.openmp),
+            ]  # fmt: skip
+            failure = _run(command, work, self.timeout_seconds)
+            if failure is None:
+                os.replace(built, path)  # atomic: readers see the old file, none, or all of it
+        return failure
+
+
+def _run(command: list[str], work: str, timeout_seconds: float) -> Failure | None:
+    environment = {**os.environ, "TMPDIR": work, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_seconds, env=environment,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Failure(Stage.TIMEOUT, "build-timeout", f"no object after {timeout_seconds:g} s")
+    except OSError as error:
+        return Failure(Stage.BUILD, "compiler-failed", str(error))
+    if done.returncode == 0:
+        return None
+    message = done.stderr.replace(work + "/", "")[:_MESSAGE_CHARS]
+    return Failure(Stage.BUILD, "compile-error", message or f"exit status {done.returncode}")
+
+
+def _find_command(command: str | None) -> tuple[str, ...] | None:
+    wished = [command] if command else [os.environ.get("CXX", ""), *_CANDIDATES]
+    for name in wished:
+        path = shutil.which(name) if name else None
+        if path:
+            return (path,)
+    if command is None and importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "c++")
+    return None
+
+
+def _version(command: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"compiler {' '.join(command)} does not run: {error}") from error
+    return (done.stdout.splitlines() or ["unknown"])[0]
