@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Constant
 from kernel_gen.ir.types import TensorType, static_shape
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]  # the element type is a value here (DType), not known to mypy
 
 _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.F64: np.dtype(np.float64),
