@@ -9,13 +9,15 @@ from __future__ import annotations
 import itertools
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernel_gen.errors import InvalidGraph
-from kernel_gen.fusion.scalar_ops import Array, apply_op
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Term, ValueTerm
 from kernel_gen.ir.loopnest import (
     BufferRole,
@@ -29,9 +31,11 @@ from kernel_gen.ir.loopnest import (
     Statement,
     Store,
 )
+from kernel_gen.ir.rounding import cast_held, ranged
 from kernel_gen.ir.types import Dim
 from kernel_gen.schedule.schedule import Schedule
 
+Array = NDArray[Any]
 Range = tuple[int, int]
 _POISON = 77  # what an element holds that no store has written
 
@@ -205,16 +209,16 @@ class _Block:
             return np.asarray(dict(compute.attrs)["value"]).astype(self._type(compute.dtype))
         args = [self._aligned(number, axes) for number in compute.args]
         if compute.op == "cast":
-            return self._cast(args[0], self._nest.statements[compute.args[0]].dtype, compute.dtype)
-        return apply_op(compute.op, args).astype(self._type(compute.dtype), copy=False)
+            source = self._nest.statements[compute.args[0]].dtype
+            found = cast_held(args[0], source, compute.dtype)
+        else:
+            found = ELEMENTWISE[compute.op](*args)
+        return self._held(found, compute.dtype)
 
-    def _cast(self, value: Array, source: DType, target: DType) -> Array:
-        if target is DType.BOOL:
-            return value != 0
-        narrows = target.is_float and (not source.is_float or target.bytes < source.bytes)
-        if self._wide and narrows:
-            value = value.astype(numpy_dtype(target))
-        return value.astype(self._type(target))
+    def _held(self, value: Array, dtype: DType) -> Array:
+        """A result in the type in which it is held; float64 keeps the range of fp32."""
+        made = value.astype(self._type(dtype), copy=False)
+        return ranged(made, dtype) if self._wide and dtype.is_float else made
 
     def _reduce(self, reduce: Reduce, axes: Sequence[str]) -> Array:
         value = self._spread(reduce.arg, axes, reduce.axes)
@@ -222,17 +226,17 @@ class _Block:
         dtype = self._type(reduce.dtype)
         match reduce.op:
             case "sum":
-                return value.sum(-1, dtype=dtype)
+                return np.asarray(value.sum(-1, dtype=dtype))
             case "prod":
-                return value.prod(-1, dtype=dtype)
+                return np.asarray(value.prod(-1, dtype=dtype))
             case "any":
-                return value.any(-1)
+                return np.asarray(value.any(-1))
             case "all":
-                return value.all(-1)
+                return np.asarray(value.all(-1))
             case "amax":
-                return value.max(-1, initial=_extreme(value.dtype, -1))
+                return np.asarray(value.max(-1, initial=_extreme(value.dtype, -1)))
             case "amin":
-                return value.min(-1, initial=_extreme(value.dtype, 1))
+                return np.asarray(value.min(-1, initial=_extreme(value.dtype, 1)))
             case "argmax" | "argmin":
                 return np.asarray(getattr(np, reduce.op)(value, -1)).astype(dtype)
         raise InvalidGraph(f"reduction {reduce.op} is unknown")
@@ -273,6 +277,6 @@ def _extreme(dtype: np.dtype[np.generic], sign: int) -> float | int | bool:
     if dtype.kind == "b":
         return sign > 0
     if dtype.kind in "iu":
-        info = np.iinfo(dtype)
+        info = np.iinfo(dtype.name)
         return int(info.max if sign > 0 else info.min)
     return sign * float("inf")

@@ -19,6 +19,7 @@ from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.fusion.outputs import place_outputs
 from kernel_gen.fusion.pull import Puller
 from kernel_gen.fusion.region import Region, constant_values, scalar_constants
+from kernel_gen.fusion.structure import Structure, structure
 from kernel_gen.fusion.views import RefusedError
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
@@ -44,6 +45,10 @@ class Lowering:
         self._strict = numerics == "strict"
         self._constants = constant_values(program)
         self._scalars = scalar_constants(program)
+
+    def structure(self, group: FusionGroup) -> tuple[Structure, tuple[int, ...]]:
+        """What the group's nest depends on, and the values behind it (`structure.structure`)."""
+        return structure(self._program, group, self._constants, self._scalars)
 
     def lower(self, group: FusionGroup) -> Lowered | Refusal:
         """The nest of `group`, canonical: equal groups of a program give equal nests."""

@@ -1,0 +1,298 @@
+"""Candidates: the groups of a program that a search may choose from.
+
+Groups grow from each node along producers, consumers and siblings that read the same value; only
+groups that lower and that some template takes are grown further. First each node's group grows
+greedily as far as it can, then all growths are tried breadth first, up to the limits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from kernel_gen.codec import digest
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.dag import Dag, bits, mask_of
+from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.fusion.legality import Accepts, accepting, refuse_nodes
+from kernel_gen.fusion.library import library_groups
+from kernel_gen.fusion.lower import Lowered, Lowering
+from kernel_gen.fusion.region import constant_nodes, make_group
+from kernel_gen.fusion.structure import Structure
+from kernel_gen.ir.graph import Graph, Node
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.ir.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the enumeration: nodes in a group, groups, and distinct groups lowered."""
+
+    nodes: int = 24
+    groups: int = 2000
+    lowered: int = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A legal group. Equal `task` (the nest's digest) means one tuning for all of them."""
+
+    group: FusionGroup
+    lowered: Lowered
+    task: str
+    templates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedGroup:
+    """Nodes that may not share a kernel, and why."""
+
+    nodes: tuple[int, ...]
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """All choices for a program.
+
+    `groups` are kernels to generate, `library` what torch can run (every node, so that a cover
+    always exists). `refusals` tell of single nodes and pairs. Nodes in `constant` run once, when a
+    plan is bound, and are in no cover option.
+    """
+
+    groups: tuple[Candidate, ...]
+    library: tuple[FrameworkGroup, ...]
+    refusals: tuple[RefusedGroup, ...]
+    constant: tuple[int, ...]
+
+    def tasks(self) -> dict[str, LoopNest]:
+        """Distinct nests by digest, in the order of `groups`."""
+        return {candidate.task: candidate.lowered.nest for candidate in self.groups}
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What rules ask of groups: pairs of nodes kept apart or together, nodes left to torch."""
+
+    apart: frozenset[frozenset[int]] = frozenset()
+    together: frozenset[frozenset[int]] = frozenset()
+    framework: frozenset[int] = frozenset()
+
+
+def candidates(
+    program: Graph,
+    templates: tuple[Accepts, ...],
+    target: Target,
+    constraints: Constraints | None = None,
+    numerics: str = "fast",
+    limits: Limits | None = None,
+) -> Candidates:
+    """Every group worth considering, always with the single nodes that have a template."""
+    search = _Growth(
+        program,
+        _Judge(program, templates, target, numerics),
+        constraints or Constraints(),
+        limits or Limits(),
+    )
+    search.run()
+    return search.result()
+
+
+class _Judge:
+    """Lowers groups and asks templates; equal structures are judged once."""
+
+    def __init__(
+        self, program: Graph, templates: tuple[Accepts, ...], target: Target, numerics: str
+    ) -> None:
+        self._lowering = Lowering(program, numerics)
+        self._templates = templates
+        self._target = target
+        self._known: dict[Structure, tuple[LoopNest, str, tuple[str, ...]] | Refusal] = {}
+        self._places: dict[Structure, tuple[int, ...]] = {}
+
+    @property
+    def judged(self) -> int:
+        """Distinct groups lowered so far."""
+        return len(self._known)
+
+    def judge(self, group: FusionGroup) -> Candidate | Refusal:
+        """The candidate, or why there is none."""
+        key, values = self._lowering.structure(group)
+        if key not in self._known:
+            self._known[key] = self._lower(group, key, values)
+        known = self._known[key]
+        if isinstance(known, Refusal):
+            return known
+        nest, task, names = known
+        operands = tuple(values[place] for place in self._places[key])
+        return Candidate(group, Lowered(nest, operands), task, names)
+
+    def _lower(
+        self, group: FusionGroup, key: Structure, values: tuple[int, ...]
+    ) -> tuple[LoopNest, str, tuple[str, ...]] | Refusal:
+        lowered = self._lowering.lower(group)
+        if isinstance(lowered, Refusal):
+            return lowered
+        names = accepting(lowered.nest, self._target, self._templates)
+        if isinstance(names, Refusal):
+            return names
+        place = {value: position for position, value in enumerate(values)}
+        self._places[key] = tuple(place[value] for value in lowered.operands)
+        return lowered.nest, digest(lowered.nest), names
+
+
+class _Growth:
+    def __init__(
+        self, program: Graph, judge: _Judge, constraints: Constraints, limits: Limits
+    ) -> None:
+        self._program = program
+        self._judge = judge
+        self._constraints = constraints
+        self._limits = limits
+        self._dag = Dag(program)
+        self._made_by = program.producers()
+        self._constant = frozenset(constant_nodes(program))
+        self._seen: dict[int, bool] = {}
+        self._found: dict[FusionGroup, Candidate] = {}
+        self._refusals: dict[tuple[int, ...], Refusal] = {}
+        self._siblings = self._sibling_masks()
+
+    def run(self) -> None:
+        """Finds groups until all are known or a limit is reached."""
+        seeds = [i for i in range(len(self._program.nodes)) if i not in self._constant]
+        singles = [self._completed(1 << i) for i in seeds]
+        kept = [mask for mask in singles if self._try(mask)]
+        for mask in kept:
+            self._grow_greedily(mask)
+        waiting = deque(mask for mask, good in self._seen.items() if good)
+        while waiting and not self._spent():
+            mask = waiting.popleft()
+            for grown in self._growths(mask):
+                if grown not in self._seen and not self._spent() and self._try(grown):
+                    waiting.append(grown)
+
+    def result(self) -> Candidates:
+        together = self._constraints.together
+        groups = [c for c in self._found.values() if _respects(c.group, together)]
+        groups.sort(key=lambda c: (c.group.nodes, c.group.outputs))
+        refusals = tuple(RefusedGroup(n, r) for n, r in sorted(self._refusals.items()))
+        library = library_groups(self._program, self._dag, self._constant, dict(self._refusals))
+        return Candidates(tuple(groups), library, refusals, tuple(sorted(self._constant)))
+
+    def _spent(self) -> bool:
+        limits = self._limits
+        return len(self._found) >= limits.groups or self._judge.judged >= limits.lowered
+
+    def _grow_greedily(self, mask: int) -> None:
+        """Takes the first legal growth again and again."""
+        grown: int | None = mask
+        while grown is not None and not self._spent():
+            grown = next((g for g in self._growths(grown) if self._try(g)), None)
+
+    def _growths(self, mask: int) -> list[int]:
+        """Completed groups that are one neighbour larger: producers and consumers first."""
+        near = self._dag.around(mask)
+        side = 0
+        for node in bits(mask):
+            side |= self._siblings[node]
+        order = [*bits(near), *bits(side & ~near & ~mask)]
+        grown = [self._completed(mask | (1 << n)) for n in order if n not in self._constant]
+        return list(dict.fromkeys(grown))
+
+    def _completed(self, mask: int) -> int:
+        """The mask made convex, with sources and views of constants that it reads."""
+        mask = self._dag.closure(mask)
+        waiting = list(bits(mask))
+        while waiting:
+            for producer in bits(self._dag.producers[waiting.pop()] & ~mask):
+                if self._is_absorbed(producer):
+                    mask |= 1 << producer
+                    waiting.append(producer)
+        return mask
+
+    def _is_absorbed(self, node: int) -> bool:
+        kind = spec(self._program.nodes[node].op).kind
+        return kind is OpKind.SOURCE or (kind is OpKind.VIEW and node in self._constant)
+
+    def _try(self, mask: int) -> bool:
+        """Judges a group once; records it with its variants, or its refusal."""
+        if mask not in self._seen:
+            self._seen[mask] = self._judged(tuple(bits(mask)))
+        return self._seen[mask]
+
+    def _judged(self, nodes: tuple[int, ...]) -> bool:
+        refusal = refuse_nodes(self._program, nodes, self._limits.nodes) or self._ruled_out(nodes)
+        if refusal is not None:
+            return self._refuse(nodes, refusal)
+        good = False
+        for group in self._variants(nodes):
+            answer = self._judge.judge(group)
+            if isinstance(answer, Refusal):
+                self._refuse(nodes, answer)
+            else:
+                self._found[group] = answer
+                good = True
+        return good
+
+    def _refuse(self, nodes: tuple[int, ...], refusal: Refusal) -> bool:
+        computing = tuple(n for n in nodes if n not in self._constant)
+        if len(computing) <= 2:
+            self._refusals.setdefault(computing, refusal)
+        return False
+
+    def _ruled_out(self, nodes: tuple[int, ...]) -> Refusal | None:
+        chosen = frozenset(nodes)
+        if chosen & self._constraints.framework:
+            return Refusal("rule-framework", "a rule leaves this op to the framework")
+        for pair in self._constraints.apart:
+            if pair <= chosen:
+                names = " and ".join(self._program.nodes[i].op for i in sorted(pair))
+                return Refusal("rule-never-fuse", f"a rule keeps {names} apart")
+        return None
+
+    def _variants(self, nodes: tuple[int, ...]) -> list[FusionGroup]:
+        """Groups that write all that others read, or leave cheap values to be computed again."""
+        full = make_group(self._program, nodes)
+        inside = mask_of(nodes)
+        optional = {v for v in full.outputs if self._is_repeatable(v, inside)}
+        views = {v for v in optional if self._kind(v) in (OpKind.VIEW, OpKind.SOURCE)}
+        found = [_without(full, views), _without(full, optional)]
+        return list(dict.fromkeys(group for group in found if group.outputs))
+
+    def _is_repeatable(self, value: int, inside: int) -> bool:
+        """Whether the value is cheap to make again and read within the group."""
+        node = self._made_by[value]
+        op = spec(self._program.nodes[node].op)
+        cheap = op.is_elementwise or op.kind in (OpKind.VIEW, OpKind.SOURCE)
+        return cheap and bool(self._dag.consumers[node] & inside)
+
+    def _kind(self, value: int) -> OpKind:
+        return spec(self._program.nodes[self._made_by[value]].op).kind
+
+    def _sibling_masks(self) -> list[int]:
+        """For each node, those that read a common value and make as many elements."""
+        masks = [0] * len(self._program.nodes)
+        for users in self._program.consumers().values():
+            for first in users:
+                for second in users:
+                    if first != second and self._alike(first, second):
+                        masks[first] |= 1 << second
+        return masks
+
+    def _alike(self, first: int, second: int) -> bool:
+        def shape(node: Node) -> object:
+            return tuple(self._program.type_of(value).shape for value in node.outputs)
+
+        return shape(self._program.nodes[first]) == shape(self._program.nodes[second])
+
+
+def _without(group: FusionGroup, values: set[int]) -> FusionGroup:
+    kept = tuple(value for value in group.outputs if value not in values)
+    return FusionGroup(group.nodes, group.inputs, kept)
+
+
+def _respects(group: FusionGroup, together: frozenset[frozenset[int]]) -> bool:
+    """Whether the group holds pairs that belong together as a whole or not at all."""
+    chosen = frozenset(group.nodes)
+    return all(pair <= chosen or not pair & chosen for pair in together)

@@ -1,0 +1,76 @@
+"""What may be fused: refusals with a code of `docs/reason-codes.md` and a sentence."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.graph import Graph, Node
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.ir.target import Target
+
+# Matrix products inside one node; a kernel holds one at most.
+_PRODUCTS = {"linear": 1, "matmul": 1, "attention": 2}
+
+
+class Accepts(Protocol):
+    """What legality needs of a template (`kernel_gen.codegen.template.Template`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def refuse(self, nest: LoopNest, target: Target) -> Refusal | None:
+        """None if the template takes the nest."""
+
+
+def described(node: Node) -> str:
+    """`op` and name for sentences: `softmax softmax_3`."""
+    return f"{node.op} {node.name}".strip()
+
+
+def unfusable(node: Node) -> Refusal | None:
+    """Why `node` can be in no generated kernel, or None."""
+    kind = spec(node.op).kind
+    if kind is OpKind.FRAMEWORK:
+        code, sentence = node.attr("code"), node.attr("sentence")
+        return Refusal(str(code or "framework-op"), str(sentence or "The framework runs this op."))
+    if node.op == "convolution":
+        return Refusal("library-op", f"{described(node)}: convolutions are run by the library")
+    return None
+
+
+def matrix_products(node: Node) -> int:
+    """Matrix products in the node's expansion."""
+    return _PRODUCTS.get(node.op, 0)
+
+
+def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal | None:
+    """Why these nodes cannot share a kernel, judged before lowering; None if they might."""
+    if len(nodes) > limit:
+        return Refusal("group-too-large", f"{len(nodes)} nodes, the limit is {limit}")
+    chosen = [program.nodes[i] for i in nodes]
+    for node in chosen:
+        refusal = unfusable(node)
+        if refusal is not None:
+            return refusal
+    heavy = [node for node in chosen if matrix_products(node)]
+    if sum(map(matrix_products, heavy)) > 1:
+        names = ", ".join(map(described, heavy))
+        return Refusal("two-products", f"{names}: a kernel holds one matrix product")
+    return None
+
+
+def accepting(
+    nest: LoopNest, target: Target, templates: tuple[Accepts, ...]
+) -> tuple[str, ...] | Refusal:
+    """Names of the templates that take `nest`, or the last refusal where none does."""
+    refusal = Refusal("no-template", "no template for this target")
+    names: list[str] = []
+    for template in templates:
+        answer = template.refuse(nest, target)
+        if answer is None:
+            names.append(template.name)
+        else:
+            refusal = answer
+    return tuple(names) if names else refusal
