@@ -19,7 +19,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from kernel_gen.errors import InvalidInput, Unavailable
 
-_WRITE = "gaf_write"
+# Execution option of a connection: the statement that begins its transactions on SQLite.
+_MODE = "gaf_begin"
 _BUSY_MS = 15_000
 _RETRIES = 6
 Result = TypeVar("Result")
@@ -107,9 +108,9 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later would fail with "locked" in between.
-    write = connection.get_execution_options().get(_WRITE, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    mode = connection.get_execution_options().get(_MODE, "BEGIN")
+    if mode:
+        connection.exec_driver_sql(mode)
 
 
 _POSTGRES_NOW = sa.text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -142,10 +143,18 @@ class Database:
         """One transaction, committed at the end; on SQLite it holds the write lock at once."""
         with (
             _unavailable(),
-            self.engine.connect().execution_options(**{_WRITE: True}) as connection,
+            # One that reads first and writes later would fail with "locked" in between.
+            self.engine.connect().execution_options(**{_MODE: "BEGIN IMMEDIATE"}) as connection,
             connection.begin(),
         ):
             yield connection
+
+    def autocommitting(self) -> Connection:
+        """A connection to hold: each read sees what is committed now. The caller closes it."""
+        # SQLAlchemy's AUTOCOMMIT would leave the driver in its own mode when it comes back.
+        if self.is_sqlite:
+            return self.engine.connect().execution_options(**{_MODE: ""})
+        return self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def transact(self, work: Callable[[Connection], Result]) -> Result:
         """`work` in a write transaction, run again where another one inserted the same row."""
@@ -169,8 +178,8 @@ class Database:
     def insert_ignore(self, connection: Connection, table: sa.Table, row: dict[str, Any]) -> bool:
         """Insert a row unless one with its primary or unique key exists; True if inserted."""
         insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
-        done = connection.execute(insert.values(**row).on_conflict_do_nothing())
-        return done.rowcount == 1
+        query = insert.values(**row).on_conflict_do_nothing()
+        return connection.execute(query.returning(*table.primary_key.columns)).first() is not None
 
     def close(self) -> None:
         self.engine.dispose()

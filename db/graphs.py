@@ -8,6 +8,7 @@ from db.engine import Database
 from db.errors import NotFound
 from db.schema import graphs
 from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.serialize import graph_from_json
 
 
 class Graphs:
@@ -39,8 +40,6 @@ class Graphs:
 
     def get(self, digest: str) -> Graph:
         """The graph; raises NotFound."""
-        from kernel_gen.ir.serialize import graph_from_json
-
         return graph_from_json(self.text(digest))
 
     def exists(self, digest: str) -> bool:

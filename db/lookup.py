@@ -118,10 +118,8 @@ class Lookup:
             raise Unavailable(f"database: {str(error.orig).splitlines()[0][:300]}") from error
 
     def _held(self) -> Connection:
-        # Autocommit: each read sees what is committed now, and no transaction stays open.
         if self._connection is None:
-            engine = self._database.engine.execution_options(isolation_level="AUTOCOMMIT")
-            self._connection = engine.connect()
+            self._connection = self._database.autocommitting()
         return self._connection
 
     def _drop(self) -> None:

@@ -28,10 +28,11 @@ class Store:
 
     def __init__(self, url: str, *, clock: Callable[[], int] | None = None) -> None:
         self.database = Database(url, clock)
-        if self.database.is_sqlite:
-            upgrade_database(self.database)
-        else:
-            require_current(self.database)
+        try:
+            (upgrade_database if self.database.is_sqlite else require_current)(self.database)
+        except BaseException:
+            self.database.close()
+            raise
         self.graphs = Graphs(self.database)
         self.jobs = Jobs(self.database)
         self.queue = Queue(self.database)

@@ -1,0 +1,3 @@
+"""Fixtures that several packages' tests share."""
+
+pytest_plugins = ["tests.fixtures.postgres"]

@@ -1,0 +1,112 @@
+"""Migrations: both databases arrive at the schema, upgrades are guarded."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from db.engine import Database, filesystem_of, parse_url, refuse_network_filesystem
+from db.errors import SchemaMismatch
+from db.migrate import current_revision, differences, head_revision, upgrade
+from db.store import Store
+from kernel_gen.errors import InvalidInput
+from tests.fixtures.postgres import PostgresServer
+
+MOUNTS = """\
+22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+40 22 0:50 / /mnt/team\\040share rw shared:1 - nfs4 server:/export rw
+41 22 0:51 / /mnt/team\\040share/local rw - ext4 /dev/sdb1 rw
+"""
+
+
+def test_the_migrated_schema_is_the_declared_one(store_url: str) -> None:
+    database = Database(store_url)
+    try:
+        assert differences(database) == []
+        assert current_revision(database) == head_revision()
+    finally:
+        database.close()
+
+
+def test_upgrading_twice_changes_nothing(store_url: str) -> None:
+    assert upgrade(store_url) == upgrade(store_url) == head_revision()
+
+
+def test_sqlite_upgrades_itself_when_opened(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "store.db"
+    with Store(f"sqlite:///{path}") as store:
+        assert store.jobs.list() == []
+    assert path.exists()
+
+
+def test_processes_that_open_a_new_file_together_all_succeed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+
+    def opened(_: int) -> int:
+        with Store(url) as store:
+            return len(store.jobs.list())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(opened, range(4))) == [0] * 4
+
+
+def test_a_database_from_the_future_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    upgrade(f"sqlite:///{path}")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(SchemaMismatch, match="9999"):
+        Store(f"sqlite:///{path}")
+
+
+@pytest.mark.postgres
+def test_postgres_upgrades_only_when_asked(postgres: PostgresServer) -> None:
+    url = postgres.create()
+    try:
+        with pytest.raises(SchemaMismatch, match="gaf db upgrade"):
+            Store(url)
+        with ThreadPoolExecutor(3) as pool:  # an advisory lock makes them take turns
+            assert set(pool.map(upgrade, [url] * 3)) == {head_revision()}
+        Store(url).close()
+    finally:
+        postgres.drop(url)
+
+
+def test_urls_name_a_driver() -> None:
+    assert parse_url("postgresql://u@h/d").drivername == "postgresql+psycopg"
+    assert parse_url("sqlite:////tmp/x.db").database == "/tmp/x.db"
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://h/d", "no url"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_url(url)
+
+
+def test_passwords_stay_out_of_errors() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_url("oracle://scott:tiger@host/db")
+    assert "tiger" not in str(caught.value)
+
+
+def test_the_file_system_of_a_path_is_its_deepest_mount() -> None:
+    assert filesystem_of(Path("/home/a.db"), MOUNTS) == "ext4"
+    assert filesystem_of(Path("/mnt/team share/a.db"), MOUNTS) == "nfs4"
+    assert filesystem_of(Path("/mnt/team share/local/a.db"), MOUNTS) == "ext4"
+
+
+def test_a_network_file_system_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="nfs4"):
+        refuse_network_filesystem(Path("/mnt/team share/a.db"), MOUNTS)
+    refuse_network_filesystem(Path("/home/a.db"), MOUNTS)
+
+
+def test_sqlite_runs_with_a_write_ahead_log_and_foreign_keys(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'store.db'}") as store, store.database.read() as connection:
+        assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
+        assert connection.scalar(sa.text("PRAGMA foreign_keys")) == 1
