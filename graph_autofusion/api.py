@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from graph_autofusion.module import FunctionModule, OptimizedModule
+from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import parse_options
 from kernel_gen.errors import InvalidInput
+from kernel_gen.frontend.exporting import as_module as export_module
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget
 
@@ -91,7 +92,7 @@ def as_module(model: torch.nn.Module | Callable[..., Any]) -> torch.nn.Module:
     """`model` itself, what an OptimizedModule wraps, or a module around a function."""
     if isinstance(model, OptimizedModule):
         return model._gaf_model
-    return model if isinstance(model, torch.nn.Module) else FunctionModule(model)
+    return export_module(model)
 
 
 def example_arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_gen.frontend import Captured
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.device)
 
@@ -71,6 +73,18 @@ def framework_reason(needs_grad: bool, leaves: Sequence[Any]) -> str:
 
 def _any_requires_grad(leaves: Sequence[Any]) -> bool:
     return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
+
+
+def shares_written_storage(captured: Captured, inputs: Sequence[torch.Tensor]) -> bool:
+    """True if an argument that the program writes shares storage with another argument."""
+    written = {m.input for m in captured.mutations}
+    users = captured.user_inputs
+    storages = [tensor.untyped_storage().data_ptr() for tensor in inputs]
+    return any(
+        storages.count(storage) > 1
+        for position, storage in zip(users, storages, strict=True)
+        if position in written
+    )
 
 
 class ModelState(Enum):

@@ -6,7 +6,7 @@ import copy
 import os
 import threading
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from graph_autofusion.guards import (
     ModelState,
     describe_call,
     framework_reason,
+    shares_written_storage,
 )
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.report import FusionReport, fallback_report, report_of
@@ -46,17 +47,6 @@ class _Program:
     plan: Plan | None = None
     bound: BoundPlan | None = None
     poller: Poller | None = None
-
-
-class FunctionModule(torch.nn.Module):
-    """A plain function as a module without parameters."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
 
 
 class OptimizedModule(torch.nn.Module):
@@ -132,19 +122,20 @@ class OptimizedModule(torch.nn.Module):
             return self._framework(reason, args, kwargs)
         if program.bound is None or program.captured is None:
             return self._gaf_model(*args, **kwargs)
-        return self._run(program, program.captured, program.bound, call, args, kwargs)
+        return self._run(program, program.captured, program.bound, args, kwargs)
 
     def _run(
         self,
         program: _Program,
         captured: Captured,
         bound: BoundPlan,
-        call: Call,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        inputs = captured.user_inputs(call.leaves)
-        if not captured.inputs_are_disjoint(inputs):
+        inputs = captured.flatten(args, kwargs)
+        if inputs is None:
+            return self._framework("the call does not fit the captured program", args, kwargs)
+        if captured.mutations and shares_written_storage(captured, inputs):
             return self._framework("an input that is written shares storage", args, kwargs)
         try:
             outputs = bound(inputs, torch.get_num_threads())
@@ -154,7 +145,9 @@ class OptimizedModule(torch.nn.Module):
             program.bound = None
             program.report = replace(program.report, cache="fallback", reason=str(error))
             return self._framework(f"the plan failed: {error}", args, kwargs)
-        return captured.rebuild(outputs, call.leaves)
+        if captured.is_single and not captured.mutations:
+            return outputs[0]
+        return captured.rebuild(captured.bind(self._gaf_model, inputs), outputs)
 
     def _framework(self, reason: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if reason not in self._gaf_warned:
@@ -199,7 +192,7 @@ class OptimizedModule(torch.nn.Module):
         program = _Program(
             report=fallback_report("preparing"),
             guard=ModelGuard(model, ()),
-            needs_grad=any(parameter.requires_grad for parameter in model.parameters()),
+            needs_grad=False,
         )
         try:
             with torch.no_grad():
@@ -234,8 +227,9 @@ class OptimizedModule(torch.nn.Module):
     def _bind(self, program: _Program) -> None:
         if program.plan is None or program.captured is None:
             return
-        constants: Sequence[torch.Tensor] = program.captured.constants(self._gaf_model)
+        constants = list(program.captured.constants(self._gaf_model).values())
         program.guard = ModelGuard(self._gaf_model, constants)
+        program.needs_grad = any(tensor.requires_grad for tensor in constants)
         program.bound = TorchPlan(program.plan).bind(constants)
 
     # The model's own behaviour

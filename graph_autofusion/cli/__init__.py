@@ -1,0 +1,11 @@
+"""The `gaf` command. One module per habit; `app` puts them together.
+
+Exit codes: 0 done; 1 the command ran and the answer is no (a miss, a failed job, a failed check);
+2 wrong usage or input; 3 something is not available (compiler, service, package); 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+from graph_autofusion.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,51 @@
+"""Assembles the commands and turns typed errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from graph_autofusion.cli import demo, doctor, plans, remote, server, trust, tune
+from kernel_gen.errors import GafError, InvalidInput, Unavailable
+
+app = typer.Typer(
+    name="gaf",
+    help="Search for the fastest way to fuse, tile and run a tensor program.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.command("tune")(tune.tune)
+app.command("submit")(remote.submit)
+app.command("lookup")(remote.lookup)
+app.command("jobs")(remote.jobs)
+app.command("devices")(remote.devices)
+app.add_typer(plans.app, name="plans")
+app.command("export")(plans.export)
+app.command("import")(plans.import_)
+app.command("serve")(server.serve)
+app.command("driver")(server.driver)
+app.command("worker")(server.worker)
+app.add_typer(server.db_app, name="db")
+app.add_typer(trust.app, name="trust")
+app.command("doctor")(doctor.doctor)
+
+
+def main() -> None:
+    """Entry point of the `gaf` script."""
+    try:
+        app(standalone_mode=True)
+    except InvalidInput as error:
+        _fail(error, 2)
+    except Unavailable as error:
+        _fail(error, 3)
+    except GafError as error:
+        _fail(error, 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _fail(error: GafError, code: int) -> None:
+    print(f"gaf: {error}", file=sys.stderr)
+    sys.exit(code)

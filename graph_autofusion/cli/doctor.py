@@ -1,0 +1,135 @@
+"""`gaf doctor`: what this machine has, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import typer
+
+from graph_autofusion.cli.output import JsonFlag, print_rows
+from graph_autofusion.paths import bundle_cache_root, default_store
+from kernel_gen.errors import GafError
+
+_SERVER = ("ray", "optuna", "highspy", "sqlalchemy", "alembic", "fastapi", "uvicorn")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. `state` is "ok", "missing" (something does not work without it) or
+    "absent" (optional)."""
+
+    what: str
+    state: str
+    detail: str
+    fix: str = ""
+
+
+def doctor(as_json: JsonFlag = False) -> None:
+    """Check compiler, devices, versions and folders; exit code 1 if something needed is missing."""
+    findings = [check() for check in CHECKS]
+    rows = [(f.what, f.state, f.detail, f.fix) for f in findings]
+    print_rows(rows, ("what", "state", "detail", "fix"), title="gaf doctor", as_json=as_json)
+    if any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _python() -> Finding:
+    ok = sys.version_info >= (3, 11)
+    fix = "" if ok else "install Python 3.11 or newer"
+    return Finding("python", "ok" if ok else "missing", platform.python_version(), fix)
+
+
+def _torch() -> Finding:
+    try:
+        version = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return Finding("torch", "missing", "not installed", "pip install 'torch==2.13.*'")
+    ok = version.startswith("2.13.")
+    return Finding(
+        "torch", "ok" if ok else "missing", version, "" if ok else "pip install 'torch==2.13.*'"
+    )
+
+
+def _server_packages() -> Finding:
+    absent = [name for name in _SERVER if importlib.util.find_spec(name) is None]
+    if absent:
+        fix = "pip install 'graph-autofusion[server]' (not needed to run stored plans)"
+        return Finding("tuning and service", "absent", f"no {', '.join(absent)}", fix)
+    return Finding("tuning and service", "ok", ", ".join(_SERVER))
+
+
+def _compiler() -> Finding:
+    from kernel_gen.runtime.build import Compiler
+
+    try:
+        return Finding("C++ compiler", "ok", Compiler.find().version)
+    except GafError as error:
+        fix = "install g++ (not needed to run stored plans), or name one in CXX"
+        return Finding("C++ compiler", "absent", str(error), fix)
+
+
+def _cpu() -> Finding:
+    from kernel_gen.runtime.host import host_target
+
+    target = host_target()
+    caches = f"L1 {target.l1_bytes >> 10} KiB, L2 {target.l2_bytes >> 10} KiB"
+    return Finding("cpu", "ok", f"{target.key}, {target.cores} cores, {caches}")
+
+
+def _ascend() -> Finding:
+    home = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
+    detail = f"CANN at {home}, not used by this version" if home else "no CANN environment"
+    return Finding("ascend", "absent", detail)
+
+
+def _folder(what: str, path: Path) -> Finding:
+    probe = path
+    while not probe.exists() and probe != probe.parent:
+        probe = probe.parent
+    if os.access(probe, os.W_OK):
+        return Finding(what, "ok", str(path))
+    return Finding(what, "missing", f"{path} is not writable", "set GAF_STORE to a writable place")
+
+
+def _store() -> Finding:
+    store = os.environ.get("GAF_STORE") or default_store()
+    if not store.startswith("sqlite:///"):
+        return Finding("store", "ok", store.partition("://")[0] + " (GAF_STORE)")
+    return _folder("store", Path(store.removeprefix("sqlite:///")).expanduser().parent)
+
+
+def _bundles() -> Finding:
+    return _folder("bundle cache", bundle_cache_root(os.environ.get("GAF_STORE")))
+
+
+def _service() -> Finding:
+    url = os.environ.get("GAF_SERVICE")
+    if not url:
+        return Finding("service", "absent", "GAF_SERVICE is not set; programs are tuned here")
+    from graph_autofusion.client import Client
+
+    try:
+        with Client(url) as client:
+            return Finding("service", "ok", f"{url}, {len(client.devices())} devices")
+    except GafError as error:
+        return Finding("service", "missing", str(error), "start it with gaf serve")
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    _python,
+    _torch,
+    _compiler,
+    _cpu,
+    _ascend,
+    _server_packages,
+    _store,
+    _bundles,
+    _service,
+)

@@ -1,0 +1,47 @@
+"""Tables for people, JSON for programs: standard output holds one or the other, never both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]
+ServiceOption = Annotated[
+    str, typer.Option("--service", envvar="GAF_SERVICE", help="URL of the service")
+]
+ApiKeyOption = Annotated[
+    str | None, typer.Option("--api-key", envvar="GAF_API_KEY", help="key for the service")
+]
+DEFAULT_SERVICE = "http://127.0.0.1:8400"
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=1, default=str))
+
+
+def print_rows(
+    rows: Iterable[Sequence[Any]], columns: Sequence[str], *, title: str, as_json: bool
+) -> None:
+    """`rows` as a table with `columns`, or as a JSON list of objects."""
+    kept = [tuple(row) for row in rows]
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in kept])
+        return
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column.replace("_", " "))
+    for row in kept:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    Console().print(table)
+
+
+def print_line(text: str) -> None:
+    """One line for people, without markup."""
+    Console().print(Text(text))

@@ -1,0 +1,92 @@
+"""What `gaf tune` and `gaf submit` work on: a graph file, or a model named `module:callable`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kernel_gen.errors import InvalidInput
+from kernel_gen.ir.graph import Graph
+
+HELP = (
+    "a graph as JSON (what Graph.to_json gives), or module:callable / file.py:callable, where the "
+    "callable takes nothing and returns (model, example_inputs)"
+)
+_CONVERT = {
+    ".onnx": "ONNX files are not read in this version: load the model in PyTorch",
+    ".pt2": "exported programs are not read in this version: pass the model as module:callable",
+    ".pt": "TorchScript files are not read: pass the model as module:callable",
+    ".pb": "TensorFlow graphs are not read: convert to PyTorch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A graph, and the model it was captured from where there is one."""
+
+    graph: Graph
+    model: Any = None
+    example_inputs: Any = None
+
+
+def load_subject(text: str) -> Subject:
+    """Reads a graph file or imports and captures a model; raises InvalidInput."""
+    path = Path(text)
+    if path.suffix in _CONVERT:
+        raise InvalidInput(f"{text}: {_CONVERT[path.suffix]}")
+    if path.suffix == ".json":
+        return Subject(_read_graph(path))
+    if ":" in text:
+        return _capture(text)
+    raise InvalidInput(f"{text!r}: expected {HELP}")
+
+
+def _read_graph(path: Path) -> Graph:
+    from kernel_gen.ir.serialize import graph_from_json
+
+    try:
+        return graph_from_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: not UTF-8 text: {error}") from error
+
+
+def _capture(text: str) -> Subject:
+    from graph_autofusion.api import capture
+
+    module_name, _, attribute = text.rpartition(":")
+    factory = getattr(_import(module_name), attribute, None)
+    if not callable(factory):
+        raise InvalidInput(f"{module_name} has no callable {attribute!r}")
+    made = factory()
+    if not (isinstance(made, tuple) and len(made) == 2):
+        raise InvalidInput(f"{text} returned {type(made).__name__}, not (model, example_inputs)")
+    model, inputs = made
+    return Subject(capture(model, inputs), model, inputs)
+
+
+def _import(name: str) -> ModuleType:
+    if name.endswith(".py"):
+        return _import_file(Path(name))
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidInput(f"cannot import {name!r}: {error}") from error
+    finally:
+        sys.path.pop(0)
+
+
+def _import_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InvalidInput(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

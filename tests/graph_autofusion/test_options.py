@@ -1,0 +1,71 @@
+"""Arguments of `optimize` are checked before anything happens."""
+
+from __future__ import annotations
+
+import pytest
+
+import graph_autofusion as gaf
+from graph_autofusion.options import OnMiss, parse_budget, parse_options
+from kernel_gen.errors import InvalidInput
+
+
+def _options(environ: dict[str, str] | None = None, **changes):
+    given = {
+        "device": "cpu",
+        "budget": None,
+        "service": None,
+        "store": None,
+        "on_miss": None,
+        "training": False,
+        "dynamic_shapes": None,
+        "rules": None,
+        "numerics": "fast",
+        "strict": False,
+    }
+    return parse_options(**{**given, **changes}, environ=environ or {})
+
+
+def test_defaults_are_a_minute_here_without_a_service():
+    options = _options()
+    assert options.budget.seconds == 60
+    assert options.on_miss is OnMiss.TUNE
+    assert options.service is None
+
+
+def test_a_service_changes_the_default_on_miss():
+    options = _options({"GAF_SERVICE": "http://127.0.0.1:1"})
+    assert options.on_miss is OnMiss.QUEUE
+    assert options.service == "http://127.0.0.1:1"
+
+
+def test_an_argument_wins_over_the_environment():
+    assert _options({"GAF_STORE": "sqlite:///a"}, store="sqlite:///b").store == "sqlite:///b"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"device": "cuda"}, "unknown"),
+        ({"device": "ascend-sim:910b3"}, "'cpu' only"),
+        ({"numerics": "loose"}, "'fast' or 'strict'"),
+        ({"on_miss": "guess"}, "'tune', 'queue', 'eager', 'error'"),
+        ({"budget": -1}, "expected 0 to"),
+        ({"budget": "soon"}, "expected seconds"),
+        ({"budget": True}, "expected seconds"),
+        ({"training": True}, "training=True"),
+        ({"rules": "does-not-exist.yaml"}, "does-not-exist.yaml"),
+    ],
+)
+def test_a_wrong_argument_says_what_was_expected(changes, says):
+    with pytest.raises(InvalidInput, match=says):
+        _options(**changes)
+
+
+def test_a_budget_may_be_seconds_or_a_budget():
+    assert parse_budget(5) == gaf.Budget(5.0)
+    assert parse_budget(gaf.Budget(seconds=1, trials=3)).trials == 3
+
+
+def test_something_that_cannot_be_called_is_refused():
+    with pytest.raises(InvalidInput, match="neither a module nor a function"):
+        gaf.optimize(3)
