@@ -1,0 +1,112 @@
+"""`capture`: a PyTorch model or function becomes a graph.
+
+torch.export traces the model with composites whole. Where the program writes to tensors, or an
+operator has no lowering but torch knows a decomposition, the exported program is made functional
+with just those operators decomposed, and read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_gen.errors import InvalidGraph, UnsupportedModel
+from kernel_gen.frontend.captured import (
+    Captured,
+    ConstantResult,
+    FreshResult,
+    ResultLeaf,
+)
+from kernel_gen.frontend.exporting import (
+    as_module,
+    decompose,
+    decompositions,
+    export,
+    literal_names,
+    needs_functional_form,
+)
+from kernel_gen.frontend.outputs import read_outputs
+from kernel_gen.frontend.reader import read
+from kernel_gen.frontend.reading import Reading
+from kernel_gen.frontend.tidy import tidy, with_strides
+
+_ROUNDS = 4  # decompositions may use operators that need decomposing themselves
+
+
+def capture(
+    model: Callable[..., Any],
+    example_inputs: Any = (),
+    dynamic_shapes: Any = None,
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+) -> Captured:
+    """The model as a graph with its bindings.
+
+    `model` is an nn.Module or any function of tensors. `example_inputs` is the tuple (or list) of
+    positional arguments, a single tensor, or a mapping of keyword arguments; arguments may be
+    nested. `dynamic_shapes` is torch.export's. Raises UnsupportedModel with what to do.
+    """
+    args, kwargs = split_inputs(example_inputs, example_kwargs)
+    program = export(as_module(model), args, kwargs, dynamic_shapes)
+    literals = literal_names(program.graph)
+    if needs_functional_form(program):
+        program = decompose(program, {})
+    try:
+        state = _read_fully(program, literals)
+        return _finish(state, args, kwargs)
+    except InvalidGraph as error:
+        raise UnsupportedModel(f"the model does not fit the graph's limits: {error}") from error
+
+
+def split_inputs(
+    example_inputs: Any, example_kwargs: Mapping[str, Any] | None = None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments from what a caller gives as example inputs."""
+    kwargs = dict(example_kwargs or {})
+    if isinstance(example_inputs, Mapping):
+        return (), {**example_inputs, **kwargs}
+    if isinstance(example_inputs, list | tuple) and not hasattr(example_inputs, "_fields"):
+        return tuple(example_inputs), kwargs
+    return (example_inputs,), kwargs
+
+
+def _read_fully(program: torch.export.ExportedProgram, literals: frozenset[str]) -> Reading:
+    """Reads, decomposes what was refused where torch can, and reads again."""
+    tried: set[Any] = set()
+    for _ in range(_ROUNDS):
+        state = read(program, literals)
+        wanted = {t for t, why in state.refused.items() if why.decompose and t not in tried}
+        table = decompositions(wanted)
+        if not table:
+            return state
+        tried |= set(table)
+        program = decompose(program, table)
+    return read(program, literals)
+
+
+def _finish(state: Reading, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+    in_spec, out_spec = state.program.call_spec
+    results, mutations = read_outputs(state)
+    graph = tidy(with_strides(state.builder.build(), state.strides))
+    leaves = tuple(
+        True if isinstance(leaf, torch.Tensor) else ConstantResult(leaf)
+        for leaf in pytree.tree_leaves((args, kwargs))
+    )
+    return Captured(
+        graph,
+        tuple(state.bindings),
+        in_spec,
+        out_spec,
+        leaves,
+        results,
+        mutations,
+        is_plain=not kwargs and all(isinstance(arg, torch.Tensor) for arg in args),
+        is_single=_is_single(out_spec, results),
+    )
+
+
+def _is_single(out_spec: pytree.TreeSpec, results: Sequence[ResultLeaf]) -> bool:
+    return out_spec.is_leaf() and results == (FreshResult(0),)

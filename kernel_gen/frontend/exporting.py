@@ -1,0 +1,134 @@
+"""torch.export with composites kept whole, functionalised only where the program needs it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from kernel_gen.errors import UnsupportedModel
+
+# Decomposing these gives far more work than the operator itself: torch runs them whole.
+_KEEP = re.compile(
+    r"pool|upsample|interpolate|grid_sampl|lstm|gru|rnn|sort|topk|fft|scatter|index_put|index_add|"
+    r"index_copy|linalg_(?!vector_norm|vecdot)|conv_|cdist|embedding_bag|unique|nonzero|ctc_loss|"
+    r"im2col|col2im|unfold|scaled_dot_product|multi_head_attention|transformer_encoder"
+)
+
+
+class FunctionModule(nn.Module):
+    """A plain function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        # A module would be registered as a child and change the names of parameters.
+        self.__dict__["function"] = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["function"](*args, **kwargs)
+
+
+def as_module(model: Callable[..., Any]) -> nn.Module:
+    """The model itself if it is a module, otherwise a module that calls it."""
+    return model if isinstance(model, nn.Module) else FunctionModule(model)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """torch.export warns about its own internals; none of it is about the user's model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def export(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any = None,
+) -> torch.export.ExportedProgram:
+    """The module as an exported program; raises UnsupportedModel with torch's reason."""
+    try:
+        with _quiet(), torch.no_grad():
+            return torch.export.export(
+                module, args, kwargs or None, dynamic_shapes=dynamic_shapes, strict=False
+            )
+    except Exception as error:
+        if isinstance(error, UnsupportedModel):
+            raise
+        raise UnsupportedModel(
+            f"torch.export cannot capture {type(module).__name__}: "
+            f"{type(error).__name__}: {_first_lines(str(error))}"
+        ) from error
+
+
+def _first_lines(message: str, limit: int = 600) -> str:
+    lines = [line.strip() for line in inspect.cleandoc(message).splitlines() if line.strip()]
+    return " ".join(lines)[:limit]
+
+
+def needs_functional_form(program: torch.export.ExportedProgram) -> bool:
+    """Whether an operator writes to its arguments or wraps a subgraph (autocast, grad modes)."""
+    return any(
+        _is_impure(node.target) for node in program.graph.nodes if node.op == "call_function"
+    )
+
+
+def _is_impure(target: Any) -> bool:
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    # detach_ writes no data.
+    return target._schema.is_mutable and target is not torch.ops.aten.detach_.default
+
+
+def decompositions(targets: Collection[Any]) -> dict[Any, Callable[..., Any]]:
+    """torch's decompositions of the given operators, where it has one worth taking."""
+    wanted = [
+        target
+        for target in targets
+        if isinstance(target, torch._ops.OpOverload)
+        and not _KEEP.search(target._schema.name.split("::")[1])
+        and torch.Tag.nondeterministic_seeded not in target.tags
+    ]
+    if not wanted:
+        return {}
+    table = torch.export.default_decompositions()
+    return {target: table[target] for target in wanted if target in table}
+
+
+def decompose(
+    program: torch.export.ExportedProgram, table: dict[Any, Callable[..., Any]]
+) -> torch.export.ExportedProgram:
+    """The functional form with only the operators of `table` decomposed."""
+    try:
+        with _quiet(), torch.no_grad():
+            return program.run_decompositions(table)
+    except Exception as error:
+        raise UnsupportedModel(
+            f"torch cannot make the program functional: {_first_lines(str(error))}"
+        ) from error
+
+
+def tensor_placeholders(graph: fx.Graph) -> list[fx.Node]:
+    """Placeholders in order."""
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
+def literal_names(graph: fx.Graph) -> frozenset[str]:
+    """Placeholders of tensors that the program itself writes down (`torch.tensor([1, 2])`)."""
+    lifts = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
+    return frozenset(
+        node.name
+        for node in graph.nodes
+        if node.op == "placeholder"
+        and node.users
+        and all(user.target in lifts for user in node.users)
+    )

@@ -1,0 +1,216 @@
+"""What all lowerings share: bound arguments, the graph under construction, the registry.
+
+A lowering is `f(c, a) -> Result`: `c` is the `Lowering` (builds nodes), `a` the call's arguments by
+the names of the operator's schema, with tensors as `Val`. It returns one `Val`, or several (None
+where a result is not used). It raises NotLowered where the primitives cannot say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_gen.errors import UnsupportedModel
+from kernel_gen.frontend.dtypes import PromotionOperand, fits, promote
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Attr
+from kernel_gen.ir.types import Dim, Shape, Sym, TensorType
+
+
+class NotLowered(Exception):
+    """No primitives say what this call does; it becomes a framework node.
+
+    `code` and `sentence` go into the node; `decompose` says whether torch's own decomposition
+    may be tried first.
+    """
+
+    def __init__(self, sentence: str, *, code: str = "no-lowering", decompose: bool = True) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.code = code
+        self.decompose = decompose
+
+
+@dataclass(frozen=True, slots=True)
+class Val:
+    """A tensor value of the graph under construction."""
+
+    id: int
+    type: TensorType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        return len(self.type.shape)
+
+
+Number = bool | int | float
+Args = dict[str, Any]
+Result = Val | Sequence[Val | None]
+LoweringRule = Callable[["Lowering", Args], Result]
+
+_RULES: dict[str, LoweringRule] = {}
+
+
+def lowers(names: str) -> Callable[[LoweringRule], LoweringRule]:
+    """Registers a rule for operators by packet ("add") or overload ("div.Tensor_mode")."""
+
+    def register(rule: LoweringRule) -> LoweringRule:
+        for name in names.split():
+            if name in _RULES:
+                raise ValueError(f"two lowerings for aten.{name}")
+            _RULES[name] = rule
+        return rule
+
+    return register
+
+
+def rule_for(packet: str, overload: str) -> LoweringRule | None:
+    """The rule of an aten operator; one registered for the overload wins."""
+    return _RULES.get(f"{packet}.{overload}") or _RULES.get(packet)
+
+
+def known_packets() -> frozenset[str]:
+    """Names of all aten operators that have a rule."""
+    return frozenset(name.split(".")[0] for name in _RULES)
+
+
+class Lowering:
+    """Builds nodes for one call after another; `out` and `used` describe the current call."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self.builder = builder
+        self.out: tuple[TensorType | None, ...] = ()
+        self.used: tuple[bool, ...] = ()
+        self.name = ""  # the operator, for messages: "aten.add.Tensor"
+        self.label = ""  # the call, for people
+        self._made: dict[int, tuple[str, tuple[int, ...], dict[str, Attr]]] = {}
+
+    @property
+    def out_type(self) -> TensorType:
+        """Type of the current call's first result, as torch computed it."""
+        if not self.out or self.out[0] is None:
+            raise NotLowered(f"{self.name} gives no tensor")
+        return self.out[0]
+
+    def val(self, value: int) -> Val:
+        return Val(value, self.builder.type_of(value))
+
+    def op(self, op: str, *operands: Val, **attrs: Attr) -> Val:
+        """One node with one output."""
+        ids = (operand.id for operand in operands)
+        value = self.builder.op(op, *ids, name=self.label, **attrs)
+        self._made[value] = (op, tuple(operand.id for operand in operands), attrs)
+        return self.val(value)
+
+    def made_by(self, value: Val, op: str) -> tuple[tuple[Val, ...], dict[str, Attr]] | None:
+        """Operands and attributes of the node behind `value` if that is an `op`."""
+        made = self._made.get(value.id)
+        if made is None or made[0] != op:
+            return None
+        return tuple(self.val(operand) for operand in made[1]), made[2]
+
+    def cast(self, value: Val, dtype: DType) -> Val:
+        return value if value.dtype is dtype else self.op("cast", value, dtype=str(dtype))
+
+    def full(self, shape: Shape, value: Number, dtype: DType) -> Val:
+        """A constant tensor; numbers that `dtype` cannot hold are refused."""
+        if not fits(value, dtype):
+            raise NotLowered(f"{self.name}: {value} is out of range for {dtype}")
+        held: Number = bool(value) if dtype is DType.BOOL else value
+        held = float(held) if dtype.is_float else held
+        held = int(held) if dtype.is_integer else held
+        return self.op("full", shape=self.dims(shape), dtype=str(dtype), value=held)
+
+    def number(self, value: Number, dtype: DType) -> Val:
+        """A Python number as a 0-d constant."""
+        return self.full((), value, dtype)
+
+    def operand(self, value: Val | Number, dtype: DType) -> Val:
+        """A tensor or number as an operand of type `dtype`."""
+        return self.cast(value, dtype) if isinstance(value, Val) else self.number(value, dtype)
+
+    def dims(self, shape: Sequence[Dim]) -> tuple[Attr, ...]:
+        """A shape as an attribute: symbols by name."""
+        return tuple(dim.name if isinstance(dim, Sym) else dim for dim in shape)
+
+    def reshape(self, value: Val, shape: Shape) -> Val:
+        return value if value.shape == shape else self.op("reshape", value, shape=self.dims(shape))
+
+    def expand(self, value: Val, shape: Shape) -> Val:
+        return value if value.shape == shape else self.op("expand", value, shape=self.dims(shape))
+
+    def permute(self, value: Val, order: Sequence[int]) -> Val:
+        """Dimensions reordered; a permutation of a permutation becomes one."""
+        inner = self.made_by(value, "permute")
+        if inner is not None:
+            (source,), attrs = inner
+            before = attrs["dims"]
+            if isinstance(before, tuple):
+                composed = [int(before[axis]) for axis in order]  # type: ignore[arg-type]
+                return self.permute(source, composed)
+        if list(order) == list(range(value.rank)):
+            return value
+        return self.op("permute", value, dims=tuple(order))
+
+    def swap(self, value: Val, left: int, right: int) -> Val:
+        """Two dimensions exchanged; negative ones count from the end."""
+        order = list(range(value.rank))
+        if order:
+            order[left], order[right] = order[right], order[left]
+        return self.permute(value, order)
+
+    def slice(self, value: Val, dim: int, start: int, stop: Dim, step: int = 1) -> Val:
+        """`value[start:stop:step]` along `dim` with resolved bounds."""
+        if start == 0 and stop == value.shape[dim] and step == 1:
+            return value
+        if isinstance(stop, Sym):
+            raise UnsupportedModel(
+                f"{self.name}: slice up to the symbolic extent {stop.name}; "
+                "capture with static shapes"
+            )
+        return self.op("slice", value, dim=dim, start=start, stop=stop, step=step)
+
+
+def extent(c: Lowering, value: Val, dim: int) -> int:
+    """A static extent; raises UnsupportedModel naming the op where it is symbolic."""
+    found = value.shape[dim]
+    if isinstance(found, Sym):
+        raise UnsupportedModel(
+            f"{c.name} needs the extent of dimension {dim}, which is the symbol {found.name}; "
+            "capture with static shapes"
+        )
+    return found
+
+
+def axis(dim: int, rank: int) -> int:
+    """A dimension counted from the front: axis(-1, 3) is 2; 0-d tensors have one axis, 0."""
+    return dim % max(rank, 1)
+
+
+def axes(dims: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
+    """Reduced dimensions, ascending; None and () mean all."""
+    if isinstance(dims, int):
+        dims = (dims,)
+    if rank == 0:
+        return ()
+    if dims is None or len(dims) == 0:
+        return tuple(range(rank))
+    return tuple(sorted({axis(dim, rank) for dim in dims}))
+
+
+def joint_dtype(*operands: Val | Number) -> DType:
+    """The type to which torch promotes the operands of an elementwise op."""
+    return promote(
+        PromotionOperand(operand.dtype, operand.rank > 0) if isinstance(operand, Val) else operand
+        for operand in operands
+    )

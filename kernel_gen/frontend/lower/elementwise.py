@@ -1,0 +1,384 @@
+"""Elementwise operators: arithmetic, comparisons, selection, activation functions, casts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kernel_gen.frontend.dtypes import from_torch, is_supported
+from kernel_gen.frontend.lower.core import (
+    Args,
+    Lowering,
+    NotLowered,
+    Number,
+    Result,
+    Val,
+    joint_dtype,
+    lowers,
+)
+from kernel_gen.ir.dtype import DType
+
+_FLOAT_UNARY = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan "
+    "sinh cosh tanh erf erfc sigmoid"
+)
+_KEEPING_UNARY = "neg relu"
+_ROUNDING = "floor ceil trunc"
+_COMPARE = "eq ne lt le gt ge"
+_BOOL_TWIN = {"add": "logical_or", "mul": "logical_and", "maximum": "logical_or"} | {
+    "minimum": "logical_and",
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "logical_xor",
+}
+
+
+def binary(c: Lowering, op: str, left: Val | Number, right: Val | Number, dtype: DType) -> Val:
+    """A binary primitive with both operands cast to `dtype`; bool arithmetic becomes logic."""
+    name = _BOOL_TWIN.get(op, op) if dtype is DType.BOOL else op
+    if dtype is DType.BOOL and name == op and not op.startswith("logical"):
+        raise NotLowered(f"{c.name}: {op} has no meaning for bool")
+    return c.op(name, c.operand(left, dtype), c.operand(right, dtype))
+
+
+def _float_unary(op: str, c: Lowering, a: Args) -> Result:
+    return c.op(op, c.cast(a["self"], c.out_type.dtype))
+
+
+for _name in _FLOAT_UNARY.split():
+    lowers(_name)(partial(_float_unary, _name))
+lowers("special_expit")(partial(_float_unary, "sigmoid"))
+lowers("special_erf")(partial(_float_unary, "erf"))
+lowers("special_exp2")(partial(_float_unary, "exp2"))
+lowers("special_expm1")(partial(_float_unary, "expm1"))
+lowers("special_log1p")(partial(_float_unary, "log1p"))
+for _alias, _op in {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}.items():
+    lowers(_alias)(partial(_float_unary, _op))
+
+
+def _keeping_unary(op: str, c: Lowering, a: Args) -> Result:
+    return c.op(op, a["self"])
+
+
+for _name in _KEEPING_UNARY.split():
+    lowers(_name)(partial(_keeping_unary, _name))
+lowers("negative")(partial(_keeping_unary, "neg"))
+
+
+def _abs_or_sign(op: str, c: Lowering, a: Args) -> Result:
+    # Bools are their own absolute value and sign.
+    return a["self"] if a["self"].dtype is DType.BOOL else c.op(op, a["self"])
+
+
+lowers("abs absolute")(partial(_abs_or_sign, "abs"))
+lowers("sign sgn")(partial(_abs_or_sign, "sign"))
+
+
+def _rounding(op: str, c: Lowering, a: Args) -> Result:
+    return c.op(op, a["self"]) if a["self"].dtype.is_float else a["self"]
+
+
+for _name in _ROUNDING.split():
+    lowers(_name)(partial(_rounding, _name))
+lowers("fix")(partial(_rounding, "trunc"))
+lowers("round.default")(partial(_rounding, "round"))
+
+
+@lowers("bitwise_not")
+def bitwise_not(c: Lowering, a: Args) -> Result:
+    return c.op("logical_not" if a["self"].dtype is DType.BOOL else "bitwise_not", a["self"])
+
+
+@lowers("logical_not")
+def logical_not(c: Lowering, a: Args) -> Result:
+    return c.op("logical_not", c.cast(a["self"], DType.BOOL))
+
+
+def _predicate(op: str, c: Lowering, a: Args) -> Result:
+    value: Val = a["self"]
+    # Integers and bools are finite and never NaN, in fp32 too.
+    return c.op(op, value if value.dtype.is_float else c.cast(value, DType.F32))
+
+
+for _name in ("isnan", "isinf", "isfinite"):
+    lowers(_name)(partial(_predicate, _name))
+
+
+def scaled(c: Lowering, value: Val | Number, alpha: Number, dtype: DType) -> Val | Number:
+    """`alpha · value` in `dtype`; numbers stay numbers."""
+    if alpha == 1:
+        return value
+    if not isinstance(value, Val):
+        return value * alpha
+    return binary(c, "mul", value, alpha, dtype)
+
+
+def _sum_or_difference(op: str, c: Lowering, a: Args) -> Result:
+    left, right, alpha = a["self"], a["other"], a.get("alpha", 1)
+    return add_scaled(c, op, left, right, alpha, joint_dtype(left, right))
+
+
+def add_scaled(
+    c: Lowering, op: str, left: Val | Number, right: Val | Number, alpha: Number, dtype: DType
+) -> Val:
+    """`left ± alpha · right`; the product of narrow floats is kept in fp32, as torch does."""
+    if alpha == 1 or dtype.compute is dtype:
+        return binary(c, op, left, scaled(c, right, alpha, dtype), dtype)
+    wide = dtype.compute
+    left, right = _round_then_widen(c, left, dtype), _round_then_widen(c, right, dtype)
+    return c.cast(binary(c, op, left, scaled(c, right, alpha, wide), wide), dtype)
+
+
+def _round_then_widen(c: Lowering, value: Val | Number, dtype: DType) -> Val:
+    return c.cast(c.operand(value, dtype), dtype.compute)
+
+
+for _name in ("add", "sub"):
+    lowers(_name)(partial(_sum_or_difference, _name))
+lowers("subtract")(partial(_sum_or_difference, "sub"))
+
+
+@lowers("rsub")
+def rsub(c: Lowering, a: Args) -> Result:
+    left, right = a["other"], a["self"]
+    return add_scaled(c, "sub", left, right, a.get("alpha", 1), joint_dtype(left, right))
+
+
+def _arithmetic(op: str, c: Lowering, a: Args) -> Result:
+    left, right = a["self"], a["other"]
+    return binary(c, op, left, right, joint_dtype(left, right))
+
+
+for _names, _op in {
+    "mul multiply": "mul",
+    "maximum": "maximum",
+    "max.other": "maximum",
+    "minimum": "minimum",
+    "min.other": "minimum",
+    "fmod": "fmod",
+    "remainder": "remainder",
+    "floor_divide": "floor_div",
+    "bitwise_and __and__": "bitwise_and",
+    "bitwise_or __or__": "bitwise_or",
+    "bitwise_xor __xor__": "bitwise_xor",
+    "bitwise_left_shift __lshift__": "shift_left",
+    "bitwise_right_shift __rshift__": "shift_right",
+}.items():
+    lowers(_names)(partial(_arithmetic, _op))
+
+
+def _float_arithmetic(op: str, c: Lowering, a: Args) -> Result:
+    return binary(c, op, a["self"], a["other"], c.out_type.dtype)
+
+
+lowers("atan2 arctan2")(partial(_float_arithmetic, "atan2"))
+lowers("copysign")(partial(_float_arithmetic, "copysign"))
+
+
+@lowers("div divide true_divide")
+def div(c: Lowering, a: Args) -> Result:
+    left, right, mode = a["self"], a["other"], a.get("rounding_mode")
+    if mode is None:
+        return binary(c, "div", left, right, c.out_type.dtype)
+    dtype = joint_dtype(left, right)
+    if mode == "floor":
+        return binary(c, "floor_div", left, right, dtype)
+    if dtype.is_float:
+        return c.op("trunc", binary(c, "div", left, right, dtype))
+    # Truncating integer division: what is left after taking off C's remainder divides exactly.
+    exact = binary(c, "sub", left, binary(c, "fmod", left, right, dtype), dtype)
+    return binary(c, "floor_div", exact, right, dtype)
+
+
+@lowers("fmax fmin")
+def fmax(c: Lowering, a: Args) -> Result:
+    """Maximum or minimum that prefers numbers to NaN."""
+    dtype = joint_dtype(a["self"], a["other"])
+    left, right = c.operand(a["self"], dtype), c.operand(a["other"], dtype)
+    op = "maximum" if ".fmax." in c.name else "minimum"
+    chosen = binary(c, op, left, right, dtype)
+    if not dtype.is_float:
+        return chosen
+    kept = c.op("where", c.op("isnan", right), left, chosen)
+    return c.op("where", c.op("isnan", left), right, kept)
+
+
+def _logical(op: str, c: Lowering, a: Args) -> Result:
+    return c.op(op, c.cast(a["self"], DType.BOOL), c.cast(a["other"], DType.BOOL))
+
+
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    lowers(_name)(partial(_logical, _name))
+
+
+def _compare(op: str, c: Lowering, a: Args) -> Result:
+    dtype = joint_dtype(a["self"], a["other"])
+    return c.op(op, c.operand(a["self"], dtype), c.operand(a["other"], dtype))
+
+
+for _name in _COMPARE.split():
+    lowers(_name)(partial(_compare, _name))
+for _alias, _op in {
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+}.items():
+    lowers(_alias)(partial(_compare, _op))
+
+
+@lowers("pow.Tensor_Scalar")
+def pow_number(c: Lowering, a: Args) -> Result:
+    dtype = c.out_type.dtype
+    base, exponent = c.cast(a["self"], dtype), a["exponent"]
+    known = _known_power(c, base, exponent)
+    if known is not None:
+        return known
+    if not dtype.is_float:
+        raise NotLowered(f"{c.name}: integer power {exponent}", decompose=False)
+    return c.op("pow", base, c.number(exponent, dtype))
+
+
+def _known_power(c: Lowering, base: Val, exponent: Number) -> Val | None:
+    """The powers that torch computes without `pow`."""
+    if exponent == 1:
+        return base
+    if exponent == 2:
+        return c.op("square", base)
+    if exponent == 3:
+        return c.op("mul", c.op("square", base), base)
+    if not base.dtype.is_float:
+        return None
+    if exponent == 0.5:
+        return c.op("sqrt", base)
+    if exponent == -0.5:
+        return c.op("rsqrt", base)
+    if exponent == -1:
+        return c.op("reciprocal", base)
+    return None
+
+
+@lowers("pow.Tensor_Tensor pow.Scalar float_power")
+def power(c: Lowering, a: Args) -> Result:
+    dtype = c.out_type.dtype
+    if not dtype.is_float:
+        raise NotLowered(f"{c.name}: integer power", decompose=False)
+    return binary(c, "pow", a["self"], a["exponent"], dtype)
+
+
+@lowers("square")
+def square(c: Lowering, a: Args) -> Result:
+    if a["self"].dtype is DType.BOOL:
+        raise NotLowered(f"{c.name}: square of bool", decompose=False)
+    return c.op("square", a["self"])
+
+
+@lowers("where.self where.ScalarSelf where.ScalarOther where.Scalar")
+def where(c: Lowering, a: Args) -> Result:
+    dtype = joint_dtype(a["self"], a["other"])
+    condition = c.cast(a["condition"], DType.BOOL)
+    return c.op("where", condition, c.operand(a["self"], dtype), c.operand(a["other"], dtype))
+
+
+@lowers("masked_fill")
+def masked_fill(c: Lowering, a: Args) -> Result:
+    value: Val = a["self"]
+    return c.op("where", c.cast(a["mask"], DType.BOOL), c.operand(a["value"], value.dtype), value)
+
+
+def _clamp(c: Lowering, value: Val, low: Number | None, high: Number | None) -> Val:
+    dtype = c.out_type.dtype
+    value = c.cast(value, dtype)
+    convert = float if dtype.is_float else int
+    return c.op(
+        "clamp",
+        value,
+        low=None if low is None else convert(low),
+        high=None if high is None else convert(high),
+    )
+
+
+@lowers("clamp clip clamp_min clamp_max")
+def clamp(c: Lowering, a: Args) -> Result:
+    low, high = a.get("min"), a.get("max")
+    if not isinstance(low, Val) and not isinstance(high, Val):
+        return _clamp(c, a["self"], low, high)
+    dtype = c.out_type.dtype
+    value = c.cast(a["self"], dtype)
+    if low is not None:
+        value = binary(c, "maximum", value, low, dtype)
+    return value if high is None else binary(c, "minimum", value, high, dtype)
+
+
+@lowers("hardtanh")
+def hardtanh(c: Lowering, a: Args) -> Result:
+    return _clamp(c, a["self"], a["min_val"], a["max_val"])
+
+
+def _activation(op: str, c: Lowering, a: Args) -> Result:
+    return c.op(op, a["self"])
+
+
+for _name in ("silu", "hardswish", "hardsigmoid", "relu6", "mish"):
+    lowers(_name)(partial(_activation, _name))
+lowers("log_sigmoid")(partial(_activation, "logsigmoid"))
+
+
+@lowers("gelu")
+def gelu(c: Lowering, a: Args) -> Result:
+    return c.op("gelu", a["self"], approximate=a["approximate"])
+
+
+@lowers("softplus")
+def softplus(c: Lowering, a: Args) -> Result:
+    if (a["beta"], a["threshold"]) != (1, 20):
+        raise NotLowered(f"{c.name}: beta {a['beta']}, threshold {a['threshold']}")
+    return c.op("softplus", a["self"])
+
+
+@lowers("leaky_relu")
+def leaky_relu(c: Lowering, a: Args) -> Result:
+    return c.op("leaky_relu", a["self"], slope=float(a["negative_slope"]))
+
+
+@lowers("elu")
+def elu(c: Lowering, a: Args) -> Result:
+    if a["input_scale"] != 1:
+        raise NotLowered(f"{c.name}: input scale {a['input_scale']}")
+    return c.op("elu", a["self"], alpha=float(a["alpha"]), scale=float(a["scale"]))
+
+
+@lowers("selu")
+def selu(c: Lowering, a: Args) -> Result:
+    # Klambauer et al., Self-Normalizing Neural Networks (2017), equation 2.
+    return c.op("elu", a["self"], alpha=1.6732632423543772848, scale=1.0507009873554804934)
+
+
+@lowers("_to_copy to.dtype to.dtype_layout to.device type_as to.other")
+def cast(c: Lowering, a: Args) -> Result:
+    return c.cast(a["self"], c.out_type.dtype)
+
+
+@lowers(
+    "clone contiguous detach detach_ alias lift lift_fresh lift_fresh_copy positive resolve_conj "
+    "resolve_neg alias_copy"
+)
+def identity(c: Lowering, a: Args) -> Result:
+    return a["self"]
+
+
+@lowers("convert_element_type")
+def convert_element_type(c: Lowering, a: Args) -> Result:
+    if not is_supported(a["dtype"]):
+        raise NotLowered(f"{c.name} to {a['dtype']}", decompose=False)
+    return c.cast(a["a"], from_torch(a["dtype"]))
+
+
+@lowers("dropout feature_dropout alpha_dropout feature_alpha_dropout")
+def dropout(c: Lowering, a: Args) -> Result:
+    if a["train"] and a["p"] != 0:
+        raise NotLowered(
+            f"{c.name} draws random numbers in training", code="random", decompose=False
+        )
+    value: Val = a["input"]
+    return value

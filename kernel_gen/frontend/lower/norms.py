@@ -1,0 +1,93 @@
+"""Normalisations kept whole, and the poolings that are means."""
+
+from __future__ import annotations
+
+import torch
+
+from kernel_gen.frontend.dtypes import to_torch
+from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, lowers
+
+
+def _optional(*operands: Val | None) -> list[Val]:
+    return [operand for operand in operands if operand is not None]
+
+
+def _only_first(c: Lowering, first: Val) -> Result:
+    """Operators that also give statistics: those are not made here."""
+    if any(c.used[1:]):
+        raise NotLowered(f"{c.name}: its statistics are used")
+    return [first, *(None for _ in c.used[1:])]
+
+
+@lowers("layer_norm native_layer_norm")
+def layer_norm(c: Lowering, a: Args) -> Result:
+    value, weight, bias = a["input"], a["weight"], a["bias"]
+    found = c.op(
+        "layer_norm",
+        *_optional(value, weight, bias),
+        axes=len(a["normalized_shape"]),
+        eps=float(a["eps"]),
+        weight=weight is not None,
+        bias=bias is not None,
+    )
+    return found if len(c.used) == 1 else _only_first(c, found)
+
+
+@lowers("rms_norm _fused_rms_norm")
+def rms_norm(c: Lowering, a: Args) -> Result:
+    value, weight, eps = a["input"], a["weight"], a["eps"]
+    if eps is None:
+        # Narrow floats are normalised in fp32, with its epsilon.
+        eps = torch.finfo(to_torch(value.dtype.compute)).eps
+    found = c.op(
+        "rms_norm",
+        *_optional(value, weight),
+        axes=len(a["normalized_shape"]),
+        eps=float(eps),
+        weight=weight is not None,
+    )
+    return found if len(c.used) == 1 else _only_first(c, found)
+
+
+@lowers("group_norm native_group_norm")
+def group_norm(c: Lowering, a: Args) -> Result:
+    value, weight, bias = a["input"], a["weight"], a["bias"]
+    found = c.op(
+        "group_norm",
+        *_optional(value, weight, bias),
+        groups=a["num_groups"] if "num_groups" in a else a["group"],
+        eps=float(a["eps"]),
+        weight=weight is not None,
+        bias=bias is not None,
+    )
+    return found if len(c.used) == 1 else _only_first(c, found)
+
+
+@lowers("batch_norm _native_batch_norm_legit_no_training native_batch_norm")
+def batch_norm(c: Lowering, a: Args) -> Result:
+    value, mean, var = a["input"], a["running_mean"], a["running_var"]
+    if a.get("training") or mean is None or var is None:
+        raise NotLowered(f"{c.name} takes its statistics from the batch")
+    weight, bias = a["weight"], a["bias"]
+    found = c.op(
+        "batch_norm",
+        *_optional(value, mean, var, weight, bias),
+        eps=float(a["eps"]),
+        weight=weight is not None,
+        bias=bias is not None,
+    )
+    return found if len(c.used) == 1 else _only_first(c, found)
+
+
+@lowers(
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d "
+    "_adaptive_avg_pool3d"
+)
+def adaptive_avg_pool(c: Lowering, a: Args) -> Result:
+    """Pooling to a single point is a mean; other windows are the framework's."""
+    value: Val = a["self"]
+    size = list(a["output_size"])
+    if any(extent != 1 for extent in size):
+        raise NotLowered(f"{c.name} to {size}", decompose=False)
+    dims = tuple(range(value.rank - len(size), value.rank))
+    return c.op("mean", value, dims=dims, keepdim=True)

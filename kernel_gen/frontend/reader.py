@@ -1,0 +1,246 @@
+"""Reads an exported program into a graph, one call at a time."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+import kernel_gen.frontend.lower  # noqa: F401  registers the rules
+from kernel_gen.errors import InvalidGraph, UnsupportedModel
+from kernel_gen.frontend import framework
+from kernel_gen.frontend.inputs import read_inputs
+from kernel_gen.frontend.lower.core import Lowering, NotLowered, Val, rule_for
+from kernel_gen.frontend.reading import Reading
+from kernel_gen.frontend.symbols import Symbols
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.types import Sym, TensorType
+
+_CHECKS = ("_assert", "sym_constrain_range", "_functional_assert", "_functional_sym_constrain")
+# Operators whose extents among the arguments only restate the result's shape.
+_SHAPE_TAKING = frozenset(
+    "view reshape _unsafe_view _reshape_alias expand expand_copy broadcast_to unflatten slice "
+    "arange full zeros ones empty new_full new_zeros new_ones new_empty".split()
+)
+
+
+def read(program: torch.export.ExportedProgram, literals: frozenset[str]) -> Reading:
+    """Inputs and nodes of the program; outputs are the caller's. Raises UnsupportedModel."""
+    builder = GraphBuilder()
+    symbols = Symbols(builder, dict(program.range_constraints))
+    state = Reading(program, literals, builder, symbols, Lowering(builder))
+    read_inputs(state)
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            _read_call(state, node)
+    return state
+
+
+def _read_call(state: Reading, node: fx.Node) -> None:
+    target = node.target
+    if target is operator.getitem and isinstance(node.args[0], fx.Node):
+        parts = state.values.get(node.args[0])
+        if isinstance(parts, tuple):
+            part = parts[int(node.args[1])]  # type: ignore[arg-type]
+            if part is not None:
+                state.values[node] = part
+        return
+    value = node.meta.get("val")
+    if not _has_tensor(value):
+        _check_without_tensor(node, value)
+        return
+    if not isinstance(target, torch._ops.OpOverload):
+        raise UnsupportedModel(
+            f"operator {target} (control flow or a wrapped region) cannot be captured; "
+            "leave this part of the model in eager mode"
+        )
+    _describe(state, node, value)
+    try:
+        state.values[node] = _lowered(state, node, target)
+    except NotLowered as refusal:
+        state.refused.setdefault(target, refusal)
+        state.values[node] = _framework_node(state, node, target, refusal)
+
+
+def _has_tensor(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(isinstance(item, torch.Tensor) for item in value)
+    return isinstance(value, torch.Tensor)
+
+
+def _check_without_tensor(node: fx.Node, value: object) -> None:
+    """Shape arithmetic is read where it is used; assertions on shapes are guards already."""
+    name = str(node.target)
+    if value is None and not any(check in name for check in _CHECKS):
+        raise UnsupportedModel(f"operator {name} gives no tensor; it cannot be captured")
+
+
+def _describe(state: Reading, node: fx.Node, value: Any) -> None:
+    """Tells the lowering what torch computed: types of the results, which of them are read."""
+    tensors = list(value) if isinstance(value, list | tuple) else [value]
+    lowering = state.lowering
+    lowering.name = str(node.target)
+    lowering.label = _label(node)
+    lowering.out = tuple(_type_or_none(state, tensor) for tensor in tensors)
+    if isinstance(value, list | tuple):
+        read = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
+        lowering.used = tuple(i in read for i in range(len(tensors)))
+    else:
+        lowering.used = (True,)
+
+
+def _type_or_none(state: Reading, tensor: object) -> TensorType | None:
+    if not isinstance(tensor, torch.Tensor) or framework.unsupported_tensor(tensor):
+        return None
+    return state.symbols.type(tensor)
+
+
+def _label(node: fx.Node) -> str:
+    """A name for people: `encoder.layer.0.attention/linear_3`."""
+    stack = node.meta.get("nn_module_stack") or {}
+    paths = [path for path, _ in stack.values()] if isinstance(stack, Mapping) else []
+    path = str(paths[-1]) if paths else ""
+    return f"{path}/{node.name}" if path and not path.startswith("L[") else node.name
+
+
+def _bind(state: Reading, node: fx.Node, target: torch._ops.OpOverload) -> dict[str, Any]:
+    """Arguments by the schema's names, defaults filled in, tensors as Val."""
+    bound: dict[str, Any] = {}
+    for i, argument in enumerate(target._schema.arguments):
+        if i < len(node.args):
+            given: Any = node.args[i]
+        elif argument.name in node.kwargs:
+            given = node.kwargs[argument.name]
+        elif argument.has_default_value():
+            given = argument.default_value
+        else:
+            given = None
+        bound[argument.name] = _argument(state, given)
+    return bound
+
+
+def _argument(state: Reading, given: Any) -> Any:
+    if isinstance(given, list | tuple):
+        return [_argument(state, item) for item in given]
+    if not isinstance(given, fx.Node):
+        return given
+    value = given.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        return state.symbols.dim(value)
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        raise UnsupportedModel(
+            f"operator {given.target} turns a tensor or a symbol into a number that the program "
+            "goes on with; capture with static shapes, or leave this part eager"
+        )
+    if isinstance(value, list | tuple):
+        found = state.values.get(given)
+        return list(found) if isinstance(found, tuple) else value
+    return state.tensor(given) if isinstance(value, torch.Tensor) else value
+
+
+def _lowered(
+    state: Reading, node: fx.Node, target: torch._ops.OpOverload
+) -> Val | tuple[Val | None, ...]:
+    namespace, packet = target._schema.name.split("::")
+    rule = rule_for(packet, target._overloadname) if namespace in ("aten", "prims") else None
+    if rule is None:
+        raise _refusal(target)
+    if any(used and kind is None for used, kind in zip(state.lowering.used, state.lowering.out)):
+        raise NotLowered(f"{target} gives a type that the graph has no name for", decompose=False)
+    arguments = _bind(state, node, target)
+    if packet not in _SHAPE_TAKING and _holds_symbol(list(arguments.values())):
+        raise UnsupportedModel(f"{target} computes with a symbolic extent; use static shapes")
+    try:
+        result = rule(state.lowering, arguments)
+    except InvalidGraph as error:
+        raise NotLowered(f"{target}: {error}") from error
+    found = (result,) if isinstance(result, Val) else tuple(result)
+    _check_types(state.lowering, found)
+    return found[0] if isinstance(result, Val) else found  # type: ignore[return-value]
+
+
+def _refusal(target: torch._ops.OpOverload) -> NotLowered:
+    if torch.Tag.nondeterministic_seeded in target.tags:
+        return NotLowered(f"{target} draws random numbers", code="random", decompose=False)
+    return NotLowered(f"{target} has no form in primitives")
+
+
+def _holds_symbol(arguments: Sequence[Any]) -> bool:
+    return any(
+        _holds_symbol(item) if isinstance(item, list) else isinstance(item, Sym)
+        for item in arguments
+    )
+
+
+def _check_types(lowering: Lowering, found: Sequence[Val | None]) -> None:
+    for value, expected in zip(found, lowering.out, strict=True):
+        if value is None or expected is None:
+            continue
+        if (value.dtype, value.shape) != (expected.dtype, expected.shape):
+            raise NotLowered(
+                f"{lowering.name}: the lowering gives {value.dtype}{list(value.shape)}, torch "
+                f"{expected.dtype}{list(expected.shape)}",
+                code="type-mismatch",
+                decompose=False,
+            )
+
+
+def _framework_node(
+    state: Reading, node: fx.Node, target: torch._ops.OpOverload, refusal: NotLowered
+) -> Val | tuple[Val | None, ...]:
+    """A node that torch runs. All results must have a type that the graph can name."""
+    name = str(target)
+    types: list[TensorType] = []
+    for type in state.lowering.out:
+        if type is None:
+            raise UnsupportedModel(
+                f"operator {name} gives {_strange_types(node)}, which the graph cannot hold; "
+                "leave this part of the model in eager mode"
+            )
+        types.append(type)
+    if not framework.is_allowed(name):
+        raise UnsupportedModel(f"operator {name} cannot be part of a graph: {refusal.sentence}")
+    inputs: list[Val] = []
+
+    def position(argument: Any) -> int | None:
+        if isinstance(argument, Sym):
+            raise UnsupportedModel(
+                f"{name} takes the symbolic extent {argument.name}; capture with static shapes"
+            )
+        if not isinstance(argument, Val):
+            return None
+        inputs.append(argument)
+        return len(inputs) - 1
+
+    bound = _bind(state, node, target)
+    keywords = {a.name for a in target._schema.arguments if a.kwarg_only}
+    encoded = framework.encode(
+        [value for key, value in bound.items() if key not in keywords],
+        {key: value for key, value in bound.items() if key in keywords},
+        position,
+    )
+    made = state.builder.op(
+        "framework",
+        *(value.id for value in inputs),
+        out_types=types,
+        name=state.lowering.label,
+        target=name,
+        args=encoded,
+        code=refusal.code,
+        sentence=refusal.sentence,
+    )
+    results = tuple(state.lowering.val(value) for value in made)
+    return results if isinstance(node.meta["val"], list | tuple) else results[0]
+
+
+def _strange_types(node: fx.Node) -> str:
+    value = node.meta.get("val")
+    tensors = value if isinstance(value, list | tuple) else [value]
+    reasons = [
+        framework.unsupported_tensor(t) if isinstance(t, torch.Tensor) else f"a {type(t).__name__}"
+        for t in tensors
+    ]
+    return ", ".join(reason for reason in reasons if reason)
