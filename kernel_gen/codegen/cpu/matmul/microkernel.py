@@ -1,0 +1,98 @@
+"""The register tile: C[MR×NR] (+)= A[MR×k] · B[k×NR], everything in vector registers.
+
+A is read by broadcasting single elements of MR rows (row stride `lda`), so A needs no transposition
+into k-major panels: a packed panel is rows as they are, and a prologue that computes along k
+writes it with plain vector stores. B is read as NV vectors of W elements per k (row stride `ldb`).
+The tile's sums live in a scratch tile between blocks of k, hence a kernel with k in blocks needs
+no output of the accumulator's type.
+
+Shape of the tile after Goto and van de Geijn, "Anatomy of high-performance matrix
+multiplication", ACM TOMS 34(3), 2008; MR and NV are chosen so that MR·NV + NV + 1 registers do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MicroKernel:
+    """One instance. Strides in elements; `aligned` tells that B's vectors are 64-byte aligned."""
+
+    symbol: str
+    scalar: str
+    vector: str
+    lanes: int
+    mr: int
+    nv: int
+    tile_ld: int
+    lda: int
+    ska: int
+    ldb: int
+    aligned: bool
+    unroll: int
+    prefetch: int  # rows of B ahead; 0: none
+
+    def text(self) -> str:
+        """The C++ function `void symbol(A, B, C, k, first)`."""
+        s = self.scalar
+        return "\n".join(
+            (
+                f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
+                f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first) {{",
+                *self._begin(),
+                f"  for (; k >= {self.unroll}; k -= {self.unroll}) {{",
+                *(line for u in range(self.unroll) for line in self._step(u)),
+                f"    A += {self.unroll * self.ska}; B += {self.unroll * self.ldb};",
+                "  }",
+                *(self._remainder() if self.unroll > 1 else ()),
+                *(
+                    f"  *({self.vector} *)(C + {self._at(i, j)}) = c{i}_{j};"
+                    for i, j in self._tile()
+                ),
+                "}",
+            )
+        )
+
+    def _tile(self) -> list[tuple[int, int]]:
+        return [(i, j) for i in range(self.mr) for j in range(self.nv)]
+
+    def _at(self, i: int, j: int) -> int:
+        return i * self.tile_ld + j * self.lanes
+
+    def _begin(self) -> list[str]:
+        names = ", ".join(f"c{i}_{j}" for i, j in self._tile())
+        lines = [f"  {self.vector} {names};", "  if (first) {"]
+        lines += [f"    c{i}_{j} = ({self.vector}){{}};" for i, j in self._tile()]
+        lines.append("  } else {")
+        lines += [
+            f"    c{i}_{j} = *(const {self.vector} *)(C + {self._at(i, j)});"
+            for i, j in self._tile()
+        ]
+        return [*lines, "  }"]
+
+    def _step(self, u: int) -> list[str]:
+        """One step of k: NV loads, MR broadcasts, MR·NV multiply-adds."""
+        kind = self.vector if self.aligned else f"{self.vector}u"
+        lines = ["    {"]
+        for j in range(self.nv):
+            at = u * self.ldb + j * self.lanes
+            lines.append(f"      {self.vector} b{j} = *(const {kind} *)(B + {at});")
+            if self.prefetch:
+                lines.append(f"      __builtin_prefetch(B + {at + self.prefetch * self.ldb});")
+        for i in range(self.mr):
+            lines.append(
+                f"      {{ const {self.vector} a = A[{i * self.lda + u * self.ska}]"
+                f" - ({self.vector}){{}};"
+            )
+            lines += [f"        c{i}_{j} += a * b{j};" for j in range(self.nv)]
+            lines.append("      }")
+        return [*lines, "    }"]
+
+    def _remainder(self) -> list[str]:
+        return [
+            "  for (; k > 0; --k) {",
+            *self._step(0),
+            f"    A += {self.ska}; B += {self.ldb};",
+            "  }",
+        ]

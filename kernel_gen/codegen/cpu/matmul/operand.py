@@ -1,0 +1,96 @@
+"""How the product may read its operands: in place, packed per call, packed at load."""
+
+from __future__ import annotations
+
+from kernel_gen.codegen.cpu.matmul.driver import Direct
+from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
+from kernel_gen.codegen.cpu.matmul.text import index_text
+from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
+from kernel_gen.ir.index import FloorDiv, Index, Mod
+from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load
+
+
+def left_in_place(problem: Problem) -> Direct | None:
+    """A as it lies in memory, if one row axis and one depth axis address it linearly."""
+    load = plain_load(problem.nest, problem.product.lhs)
+    if load is None or not _stored_as_summed(problem, load):
+        return None
+    if len(problem.rows) > 1 or len(problem.depth) > 1:
+        return None
+    return _direct(load, problem.rows, problem.depth)
+
+
+def right_in_place(problem: Problem) -> Direct | None:
+    """B as it lies in memory, if its columns have stride 1 and one depth axis addresses it."""
+    load = plain_load(problem.nest, problem.product.rhs)
+    if load is None or not _stored_as_summed(problem, load):
+        return None
+    if len(problem.depth) > 1 or not problem.cols:
+        return None
+    direct = _direct(load, problem.cols[-1:], problem.depth)
+    return direct if direct and direct.line_stride == 1 else None
+
+
+def _stored_as_summed(problem: Problem, load: Load) -> bool:
+    """Whether elements need no conversion before they are multiplied."""
+    kept = problem.nest.buffers[load.buffer].type.dtype
+    return load.dtype is problem.product.dtype and kept is load.dtype
+
+
+def _direct(load: Load, line: tuple[Axis, ...], depth: tuple[Axis, ...]) -> Direct | None:
+    (index,) = load.index
+    names = {axis.name for axis in line + depth}
+    rest = index.substitute({name: Index() for name in names})
+    if any(isinstance(t, FloorDiv | Mod) and t.index.axes() & names for t, _ in index.terms):
+        return None
+    return Direct(
+        buffer=load.buffer,
+        offset=index_text(rest),
+        line_stride=index.coeff(line[0].name) if line else 0,
+        step=index.coeff(depth[0].name) if depth else 0,
+    )
+
+
+def left_modes(problem: Problem) -> tuple[Operand, ...]:
+    return (Operand.CALL, Operand.DIRECT) if left_in_place(problem) else (Operand.CALL,)
+
+
+def right_modes(problem: Problem) -> tuple[Operand, ...]:
+    """Possible modes, the preferred one first."""
+    modes = [Operand.LOAD] if constant_buffer(problem) is not None else [Operand.CALL]
+    if right_in_place(problem) is not None:
+        modes.append(Operand.DIRECT)
+    return tuple(modes)
+
+
+def fits_in_place(problem: Problem, tiling: Tiling) -> bool:
+    """Whether tiles read in place stay inside their operands: a tail moves back to the last full
+    tile, which must exist."""
+    if tiling.left is Operand.DIRECT and problem.m < tiling.mr:
+        return False
+    if tiling.right is Operand.DIRECT and problem.inner_cols:
+        tail = tiling.tail_nv(problem) * tiling.lanes
+        return problem.inner_cols >= tail
+    return True
+
+
+def constant_buffer(problem: Problem) -> int | None:
+    """The one constant buffer that the right operand is computed from, so that it can be packed at
+    load; None if others or none are read."""
+    statements = [problem.nest.statements[p] for p in problem.right]
+    loads = [s for s in statements if isinstance(s, Load)]
+    if not all(isinstance(s, Load | Compute) for s in statements):
+        return None
+    buffers = {load.buffer for load in loads}
+    if len(buffers) != 1:
+        return None
+    (buffer,) = buffers
+    constant = problem.nest.buffers[buffer].role is BufferRole.CONSTANT
+    return buffer if constant and not _read_elsewhere(problem, buffer) else None
+
+
+def _read_elsewhere(problem: Problem, buffer: int) -> bool:
+    """A packed operand is no longer there in its own layout for other statements."""
+    others = set(problem.left) | set(problem.after)
+    statements = (problem.nest.statements[p] for p in others)
+    return any(isinstance(s, Load) and s.buffer == buffer for s in statements)

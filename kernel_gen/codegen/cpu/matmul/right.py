@@ -1,0 +1,68 @@
+"""`symbol_right`: column tiles [lo, hi) of the right operand, its prologue applied, packed.
+
+A packed tile is k rows of `ld` elements, `ld` being NR or, for the last tile of a slab, its whole
+vectors; columns behind the end hold values that no one stores.
+"""
+
+from __future__ import annotations
+
+from kernel_gen.codegen.cpu.emit import Binding, Scope
+from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
+from kernel_gen.codegen.cpu.matmul.problem import extent
+from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
+
+
+def right_function(frame: Frame) -> str:
+    p, t = frame.problem, frame.tiling
+    scope = frame.function("right", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi, {frame.scalar} *dst")
+    frame.declare(scope, p.batch, "b")
+    tiles, tail = t.slab_tiles(p), t.tail_nv(p) * t.lanes
+    tile = scope.open("for (gaf_i64 p = lo; p < hi; ++p) {")
+    tile.add(f"const gaf_i64 slab = p / {tiles}, n0 = p % {tiles} * {t.nr};")
+    tile.add(f"const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};")
+    tile.add(f"const gaf_i64 ld = cols > {tail} ? {t.nr} : {tail};")
+    tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {p.k * t.nr}ll;")
+    frame.declare(tile, p.cols[:-1], "slab")
+    if frame.runs_along(p.product.rhs, p.depth, p.cols):
+        _along_depth(frame, tile)
+    else:
+        _along_columns(frame, tile)
+    tile.close()
+    return frame.finish(scope)
+
+
+def _along_columns(frame: Frame, tile: Scope) -> None:
+    p = frame.problem
+    with frame.loops(tile, p.depth) as step:
+        step.add(f"{frame.scalar} *at = panel + ({linear_position(p.depth, 1)}) * ld;")
+
+        def put(block: Scope) -> None:
+            block.add(f"*({frame.vector}u *)(at + c) = {frame.operand(p.product.rhs, block)};")
+
+        frame.vectors(step, p.cols[-1] if p.cols else None, "cols", "n0", put)
+
+
+def _along_depth(frame: Frame, tile: Scope) -> None:
+    """Vectors along k for `lanes` columns, transposed in registers."""
+    p, lanes = frame.problem, frame.tiling.lanes
+    last = p.depth[-1]
+    transpose = transpose_function(frame.emitter.unit, frame.vector, lanes)
+    binding = {p.cols[-1].name: Binding("(n0 + j0 + i)")} if p.cols else {}
+
+    def put(block: Scope) -> None:
+        count = block.part or str(lanes)
+        columns = block.open(f"for (gaf_i64 j0 = 0; j0 < ld; j0 += {lanes}) {{")
+        columns.add("const gaf_i64 left = cols - j0;")
+        columns.add(f"{frame.vector} t[{lanes}] = {{}};")
+        walk = columns.open(
+            f"for (int i = 0; i < (left < {lanes} ? left : {lanes}); ++i) {{", dict(binding)
+        )
+        walk.add(f"t[i] = {frame.operand(p.product.rhs, walk)};")
+        walk.close()
+        columns.add(f"{transpose}(t);")
+        at = f"panel + ({linear_position(p.depth[:-1], extent(last))} + c + j) * ld + j0"
+        columns.add(f"for (int j = 0; j < {count}; ++j) *({frame.vector}u *)({at}) = t[j];")
+        columns.close()
+
+    with frame.loops(tile, p.depth[:-1]) as outer:
+        frame.vectors(outer, last, str(extent(last)), "0", put)

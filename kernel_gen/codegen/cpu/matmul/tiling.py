@@ -1,0 +1,128 @@
+"""The decisions of one matmul kernel, as the schedule tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.errors import InvalidGraph
+from kernel_gen.ir.graph import attrs
+from kernel_gen.schedule.schedule import Decision, Schedule
+
+NAME = "matmul"
+
+
+class Split(StrEnum):
+    """What threads share out: whole products, tiles of rows, or tiles of columns."""
+
+    BATCH = "batch"
+    ROWS = "rows"
+    COLS = "cols"
+
+
+class Operand(StrEnum):
+    """How the product reads an operand: in place, packed in each call, or packed once at load."""
+
+    DIRECT = "direct"
+    CALL = "call"
+    LOAD = "load"
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Register tile MR × (NV vectors); KC steps of k per block; blocks of MC row tiles by NC
+    column tiles, whose sums wait in scratch while k advances. `lanes` are the elements of one
+    vector of the accumulator's type."""
+
+    lanes: int
+    mr: int
+    nv: int
+    kc: int
+    mc: int
+    nc: int
+    split: Split
+    left: Operand
+    right: Operand
+    unroll: int = 1
+    prefetch: int = 8
+
+    @property
+    def nr(self) -> int:
+        """Columns of a tile."""
+        return self.lanes * self.nv
+
+    def row_tiles(self, problem: Problem) -> int:
+        return max(1, -(-problem.m // self.mr))
+
+    def slab_tiles(self, problem: Problem) -> int:
+        """Column tiles of one slab (one point of the outer column axes)."""
+        return max(1, -(-problem.inner_cols // self.nr))
+
+    def col_tiles(self, problem: Problem) -> int:
+        return max(1, problem.outer_cols) * self.slab_tiles(problem)
+
+    def tail_nv(self, problem: Problem) -> int:
+        """Vectors of the last tile of a slab; `nv` if it is full."""
+        rest = problem.inner_cols % self.nr
+        return -(-rest // self.lanes) if rest else self.nv
+
+    def left_ld(self, problem: Problem) -> int:
+        """Row stride of packed A in elements: whole vectors, and not a multiple of 512 B, which
+        would put all rows of a tile into few sets of the cache."""
+        stride = -(-problem.k // self.lanes) * self.lanes
+        step = 512 // problem.product.dtype.bytes
+        return stride + self.lanes if stride % step == 0 else stride
+
+
+def to_schedule(tiling: Tiling) -> Schedule:
+    """The tiling as replayable decisions."""
+    return Schedule(
+        NAME,
+        (
+            Decision("tile", attrs(rows=tiling.mr, vectors=tiling.nv)),
+            Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
+            Decision("pack", attrs(left=str(tiling.left), right=str(tiling.right))),
+            Decision("parallel", attrs(split=str(tiling.split))),
+            Decision("unroll", attrs(depth=tiling.unroll)),
+            Decision("prefetch", attrs(depth=tiling.prefetch)),
+        ),
+    )
+
+
+def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
+    """Inverse of `to_schedule`; raises InvalidGraph if a decision is missing."""
+    return Tiling(
+        lanes=lanes,
+        mr=_number(schedule, "tile", "rows"),
+        nv=_number(schedule, "tile", "vectors"),
+        kc=_number(schedule, "block", "depth"),
+        mc=_number(schedule, "block", "rows"),
+        nc=_number(schedule, "block", "cols"),
+        split=Split(_word(schedule, "parallel", "split")),
+        left=Operand(_word(schedule, "pack", "left")),
+        right=Operand(_word(schedule, "pack", "right")),
+        unroll=_number(schedule, "unroll", "depth"),
+        prefetch=_number(schedule, "prefetch", "depth"),
+    )
+
+
+def _decided(schedule: Schedule, kind: str, key: str) -> object:
+    decisions = schedule.find(kind)
+    if schedule.template != NAME or len(decisions) != 1:
+        raise InvalidGraph(f"schedule of {schedule.template}: {len(decisions)} decisions {kind!r}")
+    return dict(decisions[0].args).get(key)
+
+
+def _number(schedule: Schedule, kind: str, key: str) -> int:
+    value = _decided(schedule, kind, key)
+    if not isinstance(value, int) or value < 0:
+        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a count")
+    return value
+
+
+def _word(schedule: Schedule, kind: str, key: str) -> str:
+    value = _decided(schedule, kind, key)
+    if not isinstance(value, str):
+        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a word")
+    return value
