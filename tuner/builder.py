@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.target import Target
@@ -28,11 +27,10 @@ class Built:
 
 
 class Builder:
-    """Compiles sources with `jobs` compilers side by side into files under `folder`."""
+    """Compiles sources with `jobs` compilers side by side."""
 
-    def __init__(self, compiler: Compiler, target: Target, folder: Path, jobs: int) -> None:
-        self._compiler, self._target, self._folder = compiler, target, folder
-        self._jobs = max(1, jobs)
+    def __init__(self, compiler: Compiler, target: Target, jobs: int) -> None:
+        self._compiler, self._target, self._jobs = compiler, target, max(1, jobs)
 
     def build(self, sources: Sequence[KernelSource]) -> list[Built]:
         """One result per source, in order. Equal entry points never share an object."""
@@ -53,10 +51,8 @@ class Builder:
             if len(sources) == 1:
                 return [Built(None, artifact, seconds)]
             return [self._build([source])[0] for source in sources]
-        path = self._folder / f"{artifact.sha256}.so"
-        if not path.exists():
-            path.write_bytes(artifact.data)
-        return [Built(str(path), None, seconds) for _ in sources]
+        path = str(self._compiler.path_of(artifact))
+        return [Built(path, None, seconds) for _ in sources]
 
 
 def _parts(sources: Sequence[KernelSource], jobs: int) -> list[list[int]]:

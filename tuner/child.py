@@ -12,14 +12,17 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.records import Failure, Measurement, Stage
-from kernel_gen.runtime.kernel import LoadedKernel
+from kernel_gen.runtime.kernel import Call, LoadedKernel
+from kernel_gen.runtime.timer import Timer
 from tuner import protocol
 from tuner.check import mismatch
 from tuner.messages import CheckSet, Done, OpenCheck, Reached, RunKernel
@@ -85,23 +88,38 @@ def _open(request: OpenCheck, descriptor: int) -> _Check:
 
 def _run_kernel(request: RunKernel, check: _Check, report: Report) -> Measurement | Failure:
     try:
-        kernel = LoadedKernel(request.path, request.source, check.nest)
-    except (OSError, AttributeError) as error:
+        kernel = LoadedKernel(Path(request.path), request.source, check.nest)
+        report(Stage.CHECK)
+        calls = [kernel.prepare(check.operands(s), request.threads) for s in check.sets]
+        for chosen, call in zip(check.sets, calls, strict=True):
+            wrong = _check(kernel, call, check, chosen)
+            if wrong is not None:
+                return wrong
+        report(Stage.RUN)
+        timer = _timer(Timer(Path(request.timer_path)), kernel, calls[0])
+        return protocol.measure(timer, request.threads, request.limits, request.incumbent_us)
+    except Unavailable as error:
         return Failure(Stage.LOAD, "load-failed", str(error)[:500])
-    report(Stage.CHECK)
-    for chosen in check.sets:
-        wrong = _check(kernel, check, chosen, request.threads)
-        if wrong is not None:
-            return wrong
-    report(Stage.RUN)
-    timer = kernel.timer(check.operands(check.sets[0]), request.threads)
-    return protocol.measure(timer, request.threads, request.limits, request.incumbent_us)
+    except InvalidInput as error:
+        return Failure(Stage.LOAD, "operand-mismatch", str(error)[:500])
 
 
-def _check(kernel: LoadedKernel, check: _Check, chosen: CheckSet, threads: int) -> Failure | None:
+def _timer(loop: Timer, kernel: LoadedKernel, call: Call) -> protocol.Timer:
+    """Microseconds of a number of calls; raises InvalidInput if one returns a status."""
+
+    def time_us(calls: int) -> float:
+        nanoseconds = loop.time_ns(kernel, call, calls)
+        if nanoseconds < 0:
+            raise InvalidInput(f"the kernel returned {-nanoseconds} while it was timed")
+        return nanoseconds / 1000
+
+    return time_us
+
+
+def _check(kernel: LoadedKernel, call: Call, check: _Check, chosen: CheckSet) -> Failure | None:
     for output in check.outputs:
         output.poison()
-    status = kernel.run(check.operands(chosen), threads)
+    status = kernel.call(call)
     if status:
         return Failure(Stage.CHECK, "kernel-status", f"the kernel returned {status}")
     for position, output in enumerate(check.outputs):

@@ -11,9 +11,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
 
+from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.timer import build_loop
 from tuner.builder import Builder, Built
 from tuner.messages import KernelTask, NestCheck, RunKernel, TaskResult
 from tuner.reference import CheckBlock, build_check
@@ -40,16 +43,25 @@ class LocalDevice:
     """The CPU of this machine, driven from this process. Not thread-safe.
 
     `cores` are the CPU numbers it may use (default: all this process may use); kernels run with
-    one thread per core.
+    one thread per core. `cxx` is the compiler's command. Raises Unavailable without a compiler.
     """
 
     def __init__(
-        self, target: Target, compiler: Compiler, cores: Sequence[int] | None = None
+        self,
+        target: Target | None = None,
+        cores: Sequence[int] | None = None,
+        cxx: str | None = None,
     ) -> None:
-        self._target = target
         self._cores = tuple(cores or sorted(os.sched_getaffinity(0)))
+        self._target = target or host_target()
         self._runner = Runner(self._cores)
-        self._builder = Builder(compiler, target, self._runner.scratch, len(self._cores))
+        try:
+            compiler = Compiler.find(self._runner.scratch / "objects", command=cxx)
+            self._timer_path = str(build_loop(compiler, self._target))
+        except Unavailable:
+            self._runner.close()
+            raise
+        self._builder = Builder(compiler, self._target, len(self._cores))
         self._blocks: OrderedDict[tuple[str, int, bool], CheckBlock] = OrderedDict()
 
     @property
@@ -81,6 +93,7 @@ class LocalDevice:
         request = RunKernel(
             block.message.key,
             built.path,
+            self._timer_path,
             task.source,
             len(self._cores),
             task.limits,

@@ -72,10 +72,14 @@ class OpenCheck:
 
 @dataclass(frozen=True, slots=True)
 class RunKernel:
-    """To the child: load `source.entry` from the shared object at `path`, check it, time it."""
+    """To the child: load `source.entry` from the shared object at `path`, check it, time it.
+
+    `timer_path` is the built timing loop (`kernel_gen.runtime.timer`).
+    """
 
     key: str
     path: str
+    timer_path: str
     source: KernelSource
     threads: int
     limits: Limits

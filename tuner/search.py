@@ -32,7 +32,7 @@ from kernel_gen.schedule.schedule import Choice, Schedule, Space
 
 _ENUMERATED = 48  # spaces up to this size are tried whole, best predicted first
 _POOL = 6  # random points predicted per screened proposal
-_ATTEMPTS = 20  # sampler suggestions per wanted one before its duplicates end the batch
+_ATTEMPTS = 5  # sampler suggestions per wanted one before its duplicates end the batch
 _KNOWN_SEEDS = 2  # best stored trials that are measured again at the start
 
 Point = tuple[tuple[str, Choice], ...]

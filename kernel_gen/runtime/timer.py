@@ -42,11 +42,16 @@ class Timer:
     @staticmethod
     def build(compiler: Compiler, target: Target) -> Timer:
         """Compiles the loop (once per object folder) and loads it; raises Unavailable."""
-        built = compiler.compile_texts([("timer.cpp", _SOURCE)], target)
-        if isinstance(built, Failure):
-            raise Unavailable(f"the timing loop does not compile: {built.message}")
-        return Timer(compiler.path_of(built))
+        return Timer(build_loop(compiler, target))
 
     def time_ns(self, kernel: LoadedKernel, call: Call, count: int) -> int:
         """Nanoseconds of `count` calls; negative: the negated status of a call that failed."""
         return int(self._function(kernel.entry_address, call.address, count))
+
+
+def build_loop(compiler: Compiler, target: Target) -> Path:
+    """Path of the compiled loop, which another process may load; raises Unavailable."""
+    built = compiler.compile_texts([("timer.cpp", _SOURCE)], target)
+    if isinstance(built, Failure):
+        raise Unavailable(f"the timing loop does not compile: {built.message}")
+    return compiler.path_of(built)

@@ -1,8 +1,43 @@
-"""Puts the tuner tests' own helpers on the path (tests are no package)."""
+"""Helpers of the tuner's tests: their own modules on the path, one Ray for the whole session."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tuner.device import LocalDevice
+    from tuner.ray_device import RayDevice
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """Ray on loopback; stopped at the end of the session."""
+    from tuner.ray_runtime import ray_runtime
+
+    with ray_runtime():
+        yield
+
+
+@pytest.fixture(scope="session")
+def ray_device(ray_session: None) -> Iterator[RayDevice]:
+    from tuner.ray_device import RayDevice
+
+    device = RayDevice()
+    yield device
+    device.close()
+
+
+@pytest.fixture(scope="session")
+def local_device() -> Iterator[LocalDevice]:
+    from tuner.device import LocalDevice
+
+    device = LocalDevice()
+    yield device
+    device.close()

@@ -1,0 +1,92 @@
+"""A device behind a Ray actor. The actor holds the device as a resource, so that two drivers never
+measure on it at once; candidates run in a child of the actor's process.
+
+Actors have `max_restarts=0`: when one is lost the driver makes another and repeats the batch once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
+
+from kernel_gen.errors import Unavailable
+from kernel_gen.ir.target import Target
+from tuner.device import LocalDevice
+from tuner.messages import KernelTask, TaskResult
+from tuner.ray_runtime import CPU_RESOURCE
+
+_LOST = (RayActorError, ActorDiedError, ActorUnavailableError)
+_START_TIMEOUT_S = 60.0
+T = TypeVar("T")
+
+
+class _DeviceActor:
+    """Lives in a Ray worker and owns a LocalDevice."""
+
+    def __init__(self) -> None:
+        self._device = LocalDevice()
+
+    def target(self) -> Target:
+        return self._device.target
+
+    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+        return self._device.measure(tasks)
+
+    def child_pid(self) -> int | None:
+        return self._device.child_pid
+
+    def close(self) -> None:
+        self._device.close()
+
+
+class RayDevice:
+    """`Device` over an actor. Needs `tuner.ray_runtime`; raises Unavailable if no node offers the
+    resource within a minute."""
+
+    def __init__(self, resource: str = CPU_RESOURCE) -> None:
+        self._resource = resource
+        self._actor = self._create()
+        self._target: Target = self._ask(lambda actor: actor.target.remote(), _START_TIMEOUT_S)
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    @property
+    def child_pid(self) -> int | None:
+        """Pid of the process candidates run in, if it lives."""
+        pid: int | None = self._ask(lambda actor: actor.child_pid.remote())
+        return pid
+
+    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+        batch = list(tasks)
+        results: list[TaskResult] = self._ask(lambda actor: actor.measure.remote(batch))
+        return results
+
+    def close(self) -> None:
+        try:
+            ray.get(self._actor.close.remote(), timeout=10)
+        except (*_LOST, ray.exceptions.GetTimeoutError):
+            pass  # it is gone or stuck: killing it below ends its children, too
+        ray.kill(self._actor)
+
+    def _create(self) -> ActorHandle[Any]:
+        remote = ray.remote(max_restarts=0, num_cpus=0, resources={self._resource: 1})(_DeviceActor)
+        return remote.remote()
+
+    def _ask(self, call: Callable[[ActorHandle[Any]], Any], timeout_s: float | None = None) -> Any:
+        """The actor's answer; an actor that is lost is replaced once."""
+        try:
+            return ray.get(call(self._actor), timeout=timeout_s)
+        except ray.exceptions.GetTimeoutError:
+            raise Unavailable(f"no worker offers {self._resource} within {timeout_s} s") from None
+        except _LOST:
+            self._actor = self._create()
+        try:
+            return ray.get(call(self._actor), timeout=timeout_s)
+        except _LOST as error:
+            raise Unavailable(f"the device actor was lost twice: {error}") from error
