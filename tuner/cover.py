@@ -8,6 +8,7 @@ groups wait for each other in a circle are cut off when the solver proposes one.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -130,7 +131,7 @@ class _Problem:
         maker = {value: p for p in chosen for value in self.makes[p]}
         before = {p: {maker[v] for v in self.reads[p] if v in maker} - {p} for p in chosen}
         ordered = [p for users in self.effects for p in users if p in before]
-        for first, second in zip(ordered, ordered[1:], strict=False):
+        for first, second in itertools.pairwise(ordered):
             if first != second:
                 before[second].add(first)
         return before
@@ -202,13 +203,20 @@ def _touches(found: list[list[int]], path: list[int]) -> bool:
     return any(set(path) & set(other) for other in found)
 
 
+class _QuietHighs(highspy.Highs):  # type: ignore[misc]
+    """HiGHS without its banner, which the constructor prints as it enables callbacks."""
+
+    def enableCallbacks(self) -> None:
+        self.silent()
+        super().enableCallbacks()
+
+
 class _Solver:
     """The integer program; rows are added as covers are found or cut off."""
 
     def __init__(self, problem: _Problem, seconds: float) -> None:
         self._problem = problem
-        self._model = highspy.Highs()
-        self._model.silent()
+        self._model = _QuietHighs()
         self._model.setOptionValue("time_limit", seconds)
         self._model.setOptionValue("mip_rel_gap", 0.0)
         self._model.setOptionValue("random_seed", 0)
@@ -244,7 +252,7 @@ class _Solver:
         for value, makers in problem.makers.items():
             exact = value in problem.needed
             self._row(1.0 if exact else 0.0, 1.0, dict.fromkeys(makers, 1.0))
-        for value in problem.needed - problem.makers.keys():
+        for _ in problem.needed - problem.makers.keys():
             self._row(1.0, 1.0, {})
         for reader, values in enumerate(problem.reads):
             for value in values:
