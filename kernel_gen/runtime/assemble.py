@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Protocol
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
 from kernel_gen.codegen.source import KernelSource
@@ -14,25 +13,14 @@ from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
+from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.driver_source import driver_source, packed_bytes
+from kernel_gen.runtime.flags import compile_flags
+from kernel_gen.runtime.host import required_features
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.layout import mutated_inputs, plan_layout
 from kernel_gen.runtime.plan import Artifact, Kernel, Layout, Plan, Provenance, SearchSummary
-from kernel_gen.runtime.requires import libc_version, required_features
-
-
-class PlanCompiler(Protocol):
-    """What assembly needs of a compiler."""
-
-    @property
-    def version(self) -> str:
-        """Name and version, for the record."""
-
-    def flags(self, target: Target) -> tuple[str, ...]:
-        """All flags of a build for `target`, for the record."""
-
-    def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
-        """One shared object of all sources."""
+from kernel_gen.runtime.requires import libc_version
 
 
 def assemble(
@@ -42,7 +30,7 @@ def assemble(
     cover: FusionPlan,
     kernels: Sequence[Kernel],
     target: Target,
-    compiler: PlanCompiler,
+    compiler: Compiler,
     summary: SearchSummary,
 ) -> Plan:
     """The plan that runs `kernels` and the framework groups of `cover` in order.
@@ -81,7 +69,7 @@ def _build(
     kernels: Sequence[Kernel],
     layout: Layout,
     target: Target,
-    compiler: PlanCompiler,
+    compiler: Compiler,
 ) -> tuple[Artifact, ...]:
     if not kernels:
         return ()
@@ -91,10 +79,10 @@ def _build(
     return (built,)
 
 
-def _provenance(target: Target, compiler: PlanCompiler) -> Provenance:
+def _provenance(target: Target, compiler: Compiler) -> Provenance:
     return Provenance(
         compiler=compiler.version,
-        flags=compiler.flags(target),
+        flags=compile_flags(target, openmp=compiler.openmp),
         generator=_generator_version(),
         abi=ABI_VERSION,
         torch=".".join(version("torch").split(".")[:2]),

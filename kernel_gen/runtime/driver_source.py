@@ -1,8 +1,8 @@
 """The C++ of a plan's driver: `gaf_create`, `gaf_run`, `gaf_destroy` of the plan ABI.
 
-The text includes no header and names only what this module numbers itself: `step_7` runs the
-plan's eighth kernel, `segment_1` the steps of its second segment. Entry points are the kernels' own
-C names. The object is immutable after `gaf_create`; all that a call changes is what it brings.
+The text includes no header and names only what this module numbers itself: `gaf_step_7` runs the
+plan's eighth kernel, `gaf_segment_1` the steps of its second segment. Entry points are the kernels'
+own C names. The object is immutable after `gaf_create`; all that a call changes is what it brings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.abi import ABI_VERSION, KERNEL_ABI, PLAN_ABI
+from kernel_gen.codegen.cpu.abi import ABI_VERSION, PLAN_ABI
+from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.arena import align
@@ -52,10 +53,9 @@ def packed_bytes(kernels: Sequence[Kernel]) -> int:
 def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> KernelSource:
     """The driver as one more translation unit of the plan's object. Deterministic."""
     regions = packed_regions(kernels)
-    parts = [
-        "// Driver of a plan: runs its kernels in order.",
-        KERNEL_ABI,
-        PLAN_ABI,
+    unit = Unit()
+    unit.helper("GAF_PLAN_ABI", PLAN_ABI)
+    for text in (
         _declarations(kernels),
         _PLAN_STRUCT.format(constants=max(len(layout.constants), 1)),
         *(_step(i, program, kernels, layout, regions) for i in range(len(kernels))),
@@ -65,8 +65,9 @@ def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> 
         _create(kernels, layout, regions),
         _run(layout.segments),
         _DESTROY,
-    ]
-    return KernelSource(DRIVER_ENTRY, ((DRIVER_FILE, "\n".join(parts)),))
+    ):
+        unit.function(text)
+    return KernelSource(DRIVER_ENTRY, ((DRIVER_FILE, unit.text()),))
 
 
 def _declarations(kernels: Sequence[Kernel]) -> str:
@@ -74,8 +75,6 @@ def _declarations(kernels: Sequence[Kernel]) -> str:
     packs = dict.fromkeys(pack.symbol for kernel in kernels for pack in kernel.source.packs)
     lines = [
         'extern "C" {',
-        "int posix_memalign(void **block, unsigned long align, unsigned long bytes);",
-        "void free(void *block);",
         *(f"int {entry}(const gaf_kernel_args *args);" for entry in entries),
         *(f"void {symbol}(const void *src, void *dst);" for symbol in packs),
         "}",
@@ -85,7 +84,7 @@ def _declarations(kernels: Sequence[Kernel]) -> str:
 
 _PLAN_STRUCT = """
 struct gaf_plan {{
-  char *block;  // packed constants
+  char *block; // packed constants, behind this struct
   const void *constants[{constants}];
 }};
 """
@@ -110,7 +109,7 @@ def _step(
             " call->stream};\n"
             f"  return {kernel.source.entry}(&args);"
         )
-    head = f"static int step_{number}(const gaf_plan *plan, const gaf_call *call) {{"
+    head = f"static int gaf_step_{number}(const gaf_plan *plan, const gaf_call *call) {{"
     return f"{head}\n  (void)plan, (void)call;\n{body}\n}}\n"
 
 
@@ -133,9 +132,9 @@ def _operands(kernel: Kernel, layout: Layout, regions: Iterable[PackedRegion]) -
 
 
 def _segment(number: int, segment: Segment) -> str:
-    steps = " ||\n      ".join(f"step_{kernel}(plan, call)" for kernel in segment.kernels)
+    steps = " ||\n      ".join(f"gaf_step_{kernel}(plan, call)" for kernel in segment.kernels)
     return (
-        f"static int segment_{number}(const gaf_plan *plan, const gaf_call *call) {{\n"
+        f"static int gaf_segment_{number}(const gaf_plan *plan, const gaf_call *call) {{\n"
         f"  return {steps} ? GAF_KERNEL_FAILED : GAF_OK;\n}}\n"
     )
 
@@ -177,16 +176,9 @@ _CREATE = """\
 int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan) {{
   if (!plan || n != {count} || (n && !constants)) return GAF_BAD_ARGUMENT;
   *plan = 0;
-  void *block = 0;
-  if (posix_memalign(&block, 64, sizeof(gaf_plan))) return GAF_NO_MEMORY;
-  gaf_plan *made = (gaf_plan *)block;
-  made->block = 0;
-  block = 0;
-  if ({bytes}ull && posix_memalign(&block, 64, {bytes}ull)) {{
-    free(made);
-    return GAF_NO_MEMORY;
-  }}
-  made->block = (char *)block;
+  gaf_plan *made = (gaf_plan *)__builtin_malloc(sizeof(gaf_plan) + 64 + {bytes}ull);
+  if (!made) return GAF_NO_MEMORY;
+  made->block = (char *)(((gaf_u64)(made + 1) + 63) & ~63ull);
   for (gaf_u64 i = 0; i < n; ++i) made->constants[i] = constants[i];
 {packing}  *plan = made;
   return GAF_OK;
@@ -196,7 +188,7 @@ int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan) {{
 
 def _run(segments: Sequence[Segment]) -> str:
     cases = "".join(
-        f"    case {i}: return segment_{i}(plan, call);\n"
+        f"    case {i}: return gaf_segment_{i}(plan, call);\n"
         for i, segment in enumerate(segments)
         if segment.kernels
     )
@@ -213,10 +205,4 @@ int gaf_run(const gaf_plan *plan, const gaf_call *call) {{
 }}
 """
 
-_DESTROY = """\
-void gaf_destroy(gaf_plan *plan) {
-  if (!plan) return;
-  free(plan->block);
-  free(plan);
-}
-"""
+_DESTROY = "void gaf_destroy(gaf_plan *plan) { __builtin_free(plan); }"

@@ -1,26 +1,14 @@
-"""What a plan needs of the machine and versions it runs with, against what a caller has.
-
-An instruction-set level stands for the features of the x86-64 psABI's micro-architecture levels
-(System V ABI, AMD64 supplement, table 3.1), under the names that Linux gives them.
-"""
+"""What a plan needs of the machine and versions it runs with, against what a caller has."""
 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
-from kernel_gen.ir.target import Target
+from kernel_gen.runtime.host import host_features
 from kernel_gen.runtime.plan import Provenance
-
-_V2 = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
-_V3 = (*_V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
-_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
-_LEVELS = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
-_FLAGS = re.compile(r"^(?:flags|Features)\s*:\s*(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +53,8 @@ def sentence(provenance: Provenance, caller: Caller) -> str | None:
 def this_process() -> Caller:
     """What this process has: asked of the kernel, the C library and the installed packages."""
     return Caller(
-        features=present_features(), abi=ABI_VERSION, torch=version("torch"), libc=libc_version()
+        features=host_features(), abi=ABI_VERSION, torch=version("torch"), libc=libc_version()
     )
-
-
-def required_features(target: Target) -> tuple[str, ...]:
-    """Features that code built for `target` uses, in `normal` spelling, sorted."""
-    names = (*_LEVELS.get(target.isa, ()), *target.features)
-    return tuple(sorted({normal(name) for name in names}))
-
-
-def present_features(cpuinfo: str | None = None) -> frozenset[str]:
-    """Features of this machine's CPU, from the text of /proc/cpuinfo; empty where there is none."""
-    if cpuinfo is None:
-        path = Path("/proc/cpuinfo")
-        cpuinfo = path.read_text() if path.exists() else ""
-    found = _FLAGS.search(cpuinfo)
-    return frozenset(normal(name) for name in found[1].split()) if found else frozenset()
-
-
-def normal(feature: str) -> str:
-    """One spelling for a feature: Linux writes avx512_bf16 what compilers call avx512bf16."""
-    return feature.lower().replace("_", "").replace(".", "")
 
 
 def libc_version() -> str | None:

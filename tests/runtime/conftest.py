@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.small_plans import PlainCompiler
+from kernel_gen.runtime.build import Compiler
 
 
 @pytest.fixture(scope="session")
-def plain_compiler(tmp_path_factory: pytest.TempPathFactory) -> PlainCompiler:
-    return PlainCompiler(tmp_path_factory.mktemp("builds"))
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
+    return Compiler.find(tmp_path_factory.mktemp("builds"))

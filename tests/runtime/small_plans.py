@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Collection
 
-from kernel_gen.codegen.cpu.abi import KERNEL_ABI
+from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource, Pack
 from kernel_gen.fusion.group import CONSTANT_CODE, FrameworkGroup, FusionGroup, FusionPlan
 from kernel_gen.ir.dtype import DType
@@ -16,10 +13,10 @@ from kernel_gen.ir.index import axis_index
 from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Load, LoopNest, Store
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.ir.types import TensorType
-from kernel_gen.records import Failure, Stage
 from kernel_gen.runtime.assemble import assemble
+from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.key import PlanKey
-from kernel_gen.runtime.plan import Artifact, Kernel, Plan, SearchSummary
+from kernel_gen.runtime.plan import Kernel, Plan, SearchSummary
 from kernel_gen.schedule.schedule import Schedule
 
 TARGET = Target(DeviceKind.CPU, "x86-f0m0", "x86-64")
@@ -30,38 +27,6 @@ _EXPRESSIONS = {"add": "a[i] + b[i]", "mul": "a[i] * b[i]", "sub": "a[i] - b[i]"
 
 def f32(*shape: int) -> TensorType:
     return TensorType(F32, shape)
-
-
-class PlainCompiler:
-    """The system's g++, without a cache."""
-
-    version = "g++ of the test"
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.builds = 0
-
-    def flags(self, target: Target) -> tuple[str, ...]:
-        return ("-O1",)
-
-    def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
-        self.builds += 1
-        folder = self.folder / str(self.builds)
-        folder.mkdir(parents=True)
-        files = []
-        for number, source in enumerate(sources):
-            path = folder / f"{number}.cpp"
-            path.write_text(source.files[0][1])
-            files.append(str(path))
-        output = folder / "plan.so"
-        command = ["g++", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
-        done = subprocess.run(
-            [*command, *files, "-o", str(output)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            return Failure(Stage.BUILD, "compile-error", done.stderr)
-        data = output.read_bytes()
-        return Artifact("plan.so", hashlib.sha256(data).hexdigest(), data)
 
 
 def kernel_for(
@@ -97,7 +62,8 @@ def _source(node: Node, elems: int, packed: list[int], scratch_bytes: int) -> Ke
     name = f"k_{node.op}_{elems}" + "".join(f"_p{position}" for position in packed)
     b = "const float *b = (const float *)args->operands[1];" if len(node.inputs) > 1 else ""
     pack = f"{name}_pack"
-    text = f"""{KERNEL_ABI}
+    unit = Unit()
+    unit.function(f"""
 extern "C" int {name}(const gaf_kernel_args *args) {{
   const float *a = (const float *)args->operands[0];
   {b}
@@ -110,9 +76,9 @@ extern "C" int {name}(const gaf_kernel_args *args) {{
 extern "C" void {pack}(const void *src, void *dst) {{
   for (gaf_i64 i = 0; i < {elems}; ++i) ((float *)dst)[i] = ((const float *)src)[i];
 }}
-"""
+""")
     packs = tuple(Pack(position, elems * 4, pack) for position in packed)
-    return KernelSource(name, ((f"{name}.cpp", text),), packs, scratch_bytes)
+    return KernelSource(name, ((f"{name}.cpp", unit.text()),), packs, scratch_bytes)
 
 
 def key_of(graph: Graph) -> PlanKey:
@@ -121,7 +87,7 @@ def key_of(graph: Graph) -> PlanKey:
 
 def plan_of(
     graph: Graph,
-    compiler: PlainCompiler,
+    compiler: Compiler,
     framework: Collection[int] = (),
     constant: Collection[int] = (),
     left_out: Collection[int] = (),

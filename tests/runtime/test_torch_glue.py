@@ -7,9 +7,10 @@ import torch
 
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.graph import Graph, InputKind
+from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
-from tests.runtime.small_plans import PlainCompiler, f32, plan_of
+from tests.runtime.small_plans import f32, plan_of
 from tests.runtime.torch_nodes import run_nodes
 
 
@@ -28,8 +29,8 @@ def chain_graph() -> Graph:
 
 @pytest.mark.parametrize("packed", [(), (2,)])
 @pytest.mark.parametrize("scratch", [0, 192])
-def test_chain_of_kernels(plain_compiler: PlainCompiler, packed: tuple[int, ...], scratch: int):
-    plan = plan_of(chain_graph(), plain_compiler, packed=packed, scratch_bytes=scratch)
+def test_chain_of_kernels(compiler: Compiler, packed: tuple[int, ...], scratch: int):
+    plan = plan_of(chain_graph(), compiler, packed=packed, scratch_bytes=scratch)
     assert len(plan.layout.segments) == 1
     x, y, w = torch.randn(3, 4, 6)
     bound = bind(plan, w)
