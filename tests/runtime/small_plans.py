@@ -7,8 +7,9 @@ from collections.abc import Collection
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource, Pack
 from kernel_gen.fusion.group import CONSTANT_CODE, FrameworkGroup, FusionGroup, FusionPlan
+from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.graph import Graph, Node
+from kernel_gen.ir.graph import Graph, InputKind, Node
 from kernel_gen.ir.index import axis_index
 from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Load, LoopNest, Store
 from kernel_gen.ir.target import DeviceKind, Target
@@ -27,6 +28,15 @@ _EXPRESSIONS = {"add": "a[i] + b[i]", "mul": "a[i] * b[i]", "sub": "a[i] - b[i]"
 
 def f32(*shape: int) -> TensorType:
     return TensorType(F32, shape)
+
+
+def chain_graph() -> Graph:
+    """(x + y) * w - x, where w is a parameter."""
+    b = GraphBuilder()
+    x, y = b.input(f32(4, 6)), b.input(f32(4, 6))
+    w = b.input(f32(4, 6), InputKind.PARAMETER)
+    b.output(b.op("sub", b.op("mul", b.op("add", x, y), w), x))
+    return b.build()
 
 
 def kernel_for(

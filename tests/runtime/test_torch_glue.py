@@ -5,26 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernel_gen.ir.builder import GraphBuilder
-from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
-from tests.runtime.small_plans import f32, plan_of
+from tests.runtime.small_plans import chain_graph, plan_of
 from tests.runtime.torch_nodes import run_nodes
 
 
 def bind(plan: Plan, *constants: torch.Tensor) -> BoundPlan:
     return TorchPlan(plan, run_nodes).bind(constants)
-
-
-def chain_graph() -> Graph:
-    """(x + y) * w - x, where w is a parameter."""
-    b = GraphBuilder()
-    x, y = b.input(f32(4, 6)), b.input(f32(4, 6))
-    w = b.input(f32(4, 6), InputKind.PARAMETER)
-    b.output(b.op("sub", b.op("mul", b.op("add", x, y), w), x))
-    return b.build()
 
 
 @pytest.mark.parametrize("packed", [(), (2,)])

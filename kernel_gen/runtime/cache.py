@@ -1,0 +1,213 @@
+"""The bundle cache: where the user's process finds plans.
+
+    <root>/plans/<plan id>/                        a bundle
+    <root>/keys/<program>/<target>.json            which plan a key names now
+
+`program` and `target` are digests of the key's parts: all targets of one program lie together, so
+that a compatible plan is found by listing one folder. Everything is written in one step, so any
+number of processes may read and write. What is damaged, half-written or not trusted is a miss, and
+the log says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernel_gen.codec import from_json, to_json
+from kernel_gen.errors import GafError, InvalidInput, Unavailable
+from kernel_gen.runtime import bundle
+from kernel_gen.runtime.bundle_format import PLAN, bundle_files, plan_of_files
+from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.requires import Caller, sentence, this_process
+from kernel_gen.runtime.trust import Signer, TrustStore, own_signer, user_trust
+
+_LOG = logging.getLogger(__name__)
+_MAX_ENTRY_BYTES = 4096
+_STALE_SECONDS = 3600.0  # a temporary folder older than this was left by a process that died
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Content of a key's file."""
+
+    key: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A plan; `exact` is False for a compatible one, to be timed once before use."""
+
+    plan: Plan
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why there is no plan."""
+
+    reason: str
+
+
+class BundleCache:
+    """A folder of bundles. Without `trust` and `signer` the user's own are used."""
+
+    def __init__(
+        self, root: Path, trust: TrustStore | None = None, signer: Signer | None = None
+    ) -> None:
+        self.root = root
+        self._trust = trust
+        self._signer = signer
+
+    def get(self, key: PlanKey) -> Plan | None:
+        """The plan of exactly this key that runs in this process, else None."""
+        found = self._load(key, self._key_path(key), this_process())
+        if isinstance(found, Miss):
+            _LOG.info("bundle cache miss for %s: %s", key, found.reason)
+            return None
+        return found
+
+    def lookup(self, key: PlanKey, caller: Caller | None = None) -> Hit | Miss:
+        """The key's plan, else one of the same program made for another target that the caller
+        (this process, if None) can run as well."""
+        caller = this_process() if caller is None else caller
+        exact = self._key_path(key)
+        found = self._load(key, exact, caller)
+        if isinstance(found, Plan):
+            return Hit(found, exact=True)
+        for path in sorted(exact.parent.glob("*.json")):
+            other = self._load(key, path, caller) if path != exact else found
+            if isinstance(other, Plan):
+                return Hit(other, exact=False)
+        return found
+
+    def put(self, plan: Plan) -> None:
+        """Stores a plan of this user's own tuner, signed with the own key.
+
+        Raises Unavailable if the cache cannot be written.
+        """
+        signer = self._signer or own_signer(trust=self._trust)
+        self._store(bundle_files(plan, signer), plan.key)
+
+    def put_files(self, files: dict[str, bytes]) -> Plan:
+        """Stores a bundle that came from elsewhere, under the signature it came with.
+
+        Raises UntrustedBundle or InvalidInput if it may not be loaded here.
+        """
+        plan = plan_of_files(files, self._trust or user_trust())
+        self._store(files, plan.key)
+        return plan
+
+    def _load(self, key: PlanKey, path: Path, caller: Caller) -> Plan | Miss:
+        """The plan that the key file `path` names, if it is of the program of `key`."""
+        try:
+            entry = _read_entry(path)
+            if entry is None:
+                return Miss("unknown")
+            plan = bundle.read(self._plan_folder(entry.plan), self._trust or user_trust())
+        except (GafError, OSError) as error:
+            _LOG.warning("bundle cache entry %s is not usable: %s", path, error)
+            return Miss(f"not usable: {error}")
+        if replace(plan.key, target=key.target) != key or self._key_path(plan.key) != path:
+            _LOG.warning("bundle cache entry %s names a plan of another key", path)
+            return Miss("not usable: the entry names a plan of another key")
+        reason = sentence(plan.provenance, caller)
+        return plan if reason is None else Miss(reason)
+
+    def _key_path(self, key: PlanKey) -> Path:
+        program = _digest(f"{key.graph}:{key.shape}:{key.options}")
+        return self.root / "keys" / program / f"{_digest(key.target)}.json"
+
+    def _plan_folder(self, plan_id: str) -> Path:
+        if len(plan_id) != 64 or not set(plan_id) <= set("0123456789abcdef"):
+            raise InvalidInput(f"plan id {plan_id[:80]!r}")
+        return self.root / "plans" / plan_id
+
+    def _store(self, files: dict[str, bytes], key: PlanKey) -> None:
+        plan_id = hashlib.sha256(files[PLAN]).hexdigest()
+        folder = self._plan_folder(plan_id)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._remove_stale()
+            self._write_bundle(files, folder)
+            _replace(self._key_path(key), to_json(Entry(str(key), plan_id)).encode())
+        except OSError as error:
+            raise Unavailable(f"cannot write to the bundle cache {self.root}: {error}") from None
+
+    def _write_bundle(self, files: dict[str, bytes], folder: Path) -> None:
+        """Writes the bundle unless a good one is there; a damaged one is replaced."""
+        trust = self._trust or user_trust()
+        for _ in range(3):  # another process may write the same plan between two steps
+            if folder.exists():
+                if _is_good(folder, trust):
+                    return
+                _discard(folder)
+            try:
+                bundle.write_files(files, folder)
+            except InvalidInput:
+                continue
+            return
+        raise Unavailable(f"cannot replace the damaged bundle {folder}")
+
+    def _remove_stale(self) -> None:
+        for path in (self.root / "plans").glob(f"{bundle.TEMPORARY_PREFIX}*"):
+            try:
+                age = time.time() - path.stat().st_mtime
+            except FileNotFoundError:
+                continue
+            if age > _STALE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_good(folder: Path, trust: TrustStore) -> bool:
+    try:
+        bundle.read(folder, trust)
+    except GafError as error:
+        _LOG.warning("bundle %s is replaced: %s", folder, error)
+        return False
+    return True
+
+
+def _discard(folder: Path) -> None:
+    """Takes a folder away in one step, then deletes it."""
+    away = folder.parent / f"{bundle.TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+    try:
+        os.rename(folder, away)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def _read_entry(path: Path) -> Entry | None:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_ENTRY_BYTES)
+    except FileNotFoundError:
+        return None
+    return from_json(Entry, text)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Writes `path` in one step, over what is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f"{bundle.TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -1,0 +1,211 @@
+"""Who may hand this user native code: Ed25519 keys, the user's own and the trusted ones.
+
+    <config>/signing-key.pem     the key of the user's own store, mode 0600
+    <config>/trusted/<fingerprint>.pub   one file per trusted key, or in the folder GAF_TRUST
+
+A fingerprint is the SHA-256 of the raw public key in hexadecimal. Both kinds of file must belong to
+the user or to root, and nobody else may be able to write them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from kernel_gen.errors import InvalidInput, Unavailable, UntrustedBundle
+
+_KEY_FILE = "signing-key.pem"
+_MAX_BYTES = 4096  # of a key file
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}\Z")
+_LABEL = re.compile(r"[^\w .:/@+-]")
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A public key: 32 raw bytes. `label` says for people whose it is."""
+
+    raw: bytes
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.raw) != 32:
+            raise InvalidInput(f"an Ed25519 public key has 32 bytes, got {len(self.raw)}")
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.raw).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """One line: algorithm, base64 key, label."""
+        return f"ed25519 {base64.b64encode(self.raw).decode()} {_LABEL.sub('', self.label)}".strip()
+
+    @staticmethod
+    def parse(text: str) -> PublicKey:
+        """The key that `text` has written; raises InvalidInput."""
+        words = text.strip().split(" ", 2)
+        if len(words) < 2 or words[0] != "ed25519":
+            raise InvalidInput("not a public key: expected 'ed25519 <base64> [label]'")
+        try:
+            raw = base64.b64decode(words[1], validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInput("not a public key: the second word is not base64") from None
+        return PublicKey(raw, words[2] if len(words) == 3 else "")
+
+    def verify(self, message: bytes, signature: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class Signer:
+    """A private key in memory."""
+
+    def __init__(self, key: Ed25519PrivateKey, label: str = "") -> None:
+        self._key = key
+        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.public = PublicKey(raw, label)
+
+    @staticmethod
+    def generate(label: str = "") -> Signer:
+        return Signer(Ed25519PrivateKey.generate(), label)
+
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message)
+
+
+class TrustStore:
+    """A folder of trusted public keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, key: PublicKey) -> None:
+        """Trusts `key` from now on. Raises Unavailable if the folder cannot be written."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write_new(self.folder / f"{key.fingerprint}.pub", f"{key.text}\n".encode(), 0o644)
+        except OSError as error:
+            raise Unavailable(f"cannot write to the trust folder {self.folder}: {error}") from None
+
+    def list(self) -> tuple[PublicKey, ...]:
+        """All trusted keys, by fingerprint."""
+        names = sorted(path.stem for path in self.folder.glob("*.pub"))
+        found = (self.find(name) for name in names if _FINGERPRINT.match(name))
+        return tuple(key for key in found if key is not None)
+
+    def find(self, fingerprint: str) -> PublicKey | None:
+        """The key of that fingerprint, None if it is not trusted. Raises UntrustedBundle if
+        someone else could have put it there."""
+        path = self.folder / f"{fingerprint}.pub"
+        if not _FINGERPRINT.match(fingerprint) or not path.exists():
+            return None
+        for place in (self.folder, path):
+            _check_owner(place, place.stat(), 0o022, "written")
+        with path.open("rb") as file:
+            key = PublicKey.parse(file.read(_MAX_BYTES).decode("utf-8", "replace"))
+        if key.fingerprint != fingerprint:
+            raise UntrustedBundle(f"{path} holds another key than its name says")
+        return key
+
+
+def config_folder() -> Path:
+    """The user's configuration folder of this project."""
+    return platformdirs.user_config_path("graph-autofusion")
+
+
+def user_trust() -> TrustStore:
+    """The folder in GAF_TRUST, else the one in the user's configuration."""
+    named = os.environ.get("GAF_TRUST")
+    return TrustStore(Path(named).expanduser() if named else config_folder() / "trusted")
+
+
+def own_signer(folder: Path | None = None, trust: TrustStore | None = None) -> Signer:
+    """The key of the user's own store, made at first use and enrolled among the trusted ones.
+
+    Any number of processes may call this at once: all get the same key. Raises Unavailable if
+    nothing can be written, InvalidInput if others can read the key.
+    """
+    folder = config_folder() if folder is None else folder
+    path = folder / _KEY_FILE
+    if not path.exists():
+        _create_key(path)
+    signer = Signer(_read_key(path), "this user's own store")
+    trust = user_trust() if trust is None else trust
+    if trust.find(signer.public.fingerprint) is None:
+        trust.add(signer.public)
+    return signer
+
+
+def _create_key(path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write_new(path, pem, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot write the signing key {path}: {error}") from None
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    """Writes `path` in one step, unless it exists: the first of several writers wins."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+    finally:
+        os.unlink(temporary)
+
+
+def _read_key(path: Path) -> Ed25519PrivateKey:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise Unavailable(f"cannot read the signing key {path}: {error}") from None
+    with os.fdopen(handle, "rb") as file:
+        _check_owner(path, os.fstat(file.fileno()), 0o077, "read")
+        data = file.read(_MAX_BYTES)
+    try:
+        key = load_pem_private_key(data, password=None)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{path} is not a signing key: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidInput(f"{path} is not an Ed25519 key")
+    return key
+
+
+def _check_owner(path: Path, status: os.stat_result, forbidden: int, verb: str) -> None:
+    if status.st_uid not in (os.geteuid(), 0):
+        raise UntrustedBundle(f"{path} belongs to another user (uid {status.st_uid})")
+    if stat.S_IMODE(status.st_mode) & forbidden:
+        raise UntrustedBundle(f"{path} can be {verb} by other users: chmod go-rwx it")
