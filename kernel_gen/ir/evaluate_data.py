@@ -153,7 +153,8 @@ def _convolution(call: Call, operands: Sequence[Array]) -> Array:
         for extent, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
     ]
     batch, channels = x.shape[0], x.shape[1]
-    per_group = weight.reshape(groups, weight.shape[0] // groups, channels // groups, *kernel)
+    split = (groups, weight.shape[0] // groups, channels // groups, *kernel)
+    per_position = np.moveaxis(weight.reshape(split), (0, 1, 2), (-3, -2, -1))
     total = np.zeros((batch, groups, weight.shape[0] // groups, math.prod(out)))
     for position in product(*(range(k) for k in kernel)):
         window = tuple(
@@ -162,7 +163,7 @@ def _convolution(call: Call, operands: Sequence[Array]) -> Array:
         )
         taken = x[(slice(None), slice(None), *window)]
         columns = taken.reshape(batch, groups, channels // groups, math.prod(out))
-        total += np.matmul(per_group[(slice(None), slice(None), slice(None), *position)], columns)
+        total += np.matmul(per_position[position], columns)
     result = total.reshape(batch, weight.shape[0], *out)
     return result + operands[2].reshape(-1, *(1 for _ in out)) if len(operands) == 3 else result
 

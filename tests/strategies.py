@@ -1,0 +1,112 @@
+"""Hypothesis strategies shared by all packages: random graphs, inputs for them, and a comparison.
+
+`graphs()` draws programs whose results can be compared with a tolerance: float values stay within
+`LIMIT`, singular points are kept away from (log of |x| + ½, …), and ops that jump (floor, compare,
+argmax, cast to an integer) read only values without rounding error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import hypothesis.strategies as st
+import ml_dtypes
+import numpy as np
+
+from kernel_gen.ir.arrays import Array, numpy_dtype
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Graph, Input
+from kernel_gen.ir.types import TensorType, static_shape
+from tests.strategy_draft import LIMIT, Draft
+from tests.strategy_steps import STEPS
+
+FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
+INTEGERS = (DType.I64, DType.I32, DType.I16, DType.I8, DType.U8)
+# Rounding errors of one float op relative to LIMIT, by storage type.
+_EPS = {DType.F64: 2.0**-52, DType.F32: 2.0**-23, DType.F16: 2.0**-10, DType.BF16: 2.0**-7}
+
+
+@st.composite
+def graphs(
+    draw: st.DrawFn,
+    *,
+    max_nodes: int = 10,
+    dtypes: Sequence[DType] = tuple(DType),
+    steps: Sequence[str] = tuple(STEPS),
+    specials: bool | None = None,
+) -> Graph:
+    """A verified graph of at most about `max_nodes` steps (a step may emit a few nodes).
+
+    `steps` names the kinds of ops to draw from (keys of `tests.strategy_steps.STEPS`). `specials`
+    says whether inputs may hold NaN and infinities (None: either); without them, floats are also
+    cast to integers. All unread values are outputs.
+    """
+    allowed = draw(st.booleans()) if specials is None else specials
+    draft = Draft(draw, tuple(dtypes), specials=allowed)
+    draft.fresh_input()
+    for _ in range(draw(st.integers(1, max_nodes))):
+        STEPS[draw(st.sampled_from(list(steps)))](draft)
+    return draft.finish()
+
+
+@st.composite
+def inputs_for(draw: st.DrawFn, graph: Graph) -> list[Array]:
+    """Arrays for the inputs of a static graph: random, within their domains, edge values strewn in."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return [random_input(rng, graph.values[item.value], item) for item in graph.inputs]
+
+
+def random_input(rng: np.random.Generator, type: TensorType, item: Input) -> Array:
+    """One array of the type, within the domain of the input."""
+    shape, domain = static_shape(type.shape), item.domain
+    if type.dtype is DType.BOOL:
+        return rng.random(shape) < 0.5
+    if not type.dtype.is_float:
+        limits = np.iinfo(numpy_dtype(type.dtype).name)
+        low = int(limits.min if domain.low is None else domain.low)
+        high = int(limits.max if domain.high is None else domain.high)
+        found = rng.integers(low, high, shape, numpy_dtype(type.dtype).name, endpoint=True)
+        return _strewn(
+            rng, np.asarray(found), [low, high, *(x for x in (0, 1) if low <= x <= high)]
+        )
+    low_f = -4.0 if domain.low is None else domain.low
+    high_f = 4.0 if domain.high is None else domain.high
+    edges = [low_f, high_f, *(x for x in (0.0, -0.0, 1.0, -1.0, 0.5) if low_f <= x <= high_f)]
+    if not domain.finite:
+        edges += [np.nan] + [np.inf] * (domain.high is None) + [-np.inf] * (domain.low is None)
+    values = rng.uniform(low_f, high_f, shape)
+    return _strewn(rng, np.asarray(values), edges).astype(numpy_dtype(type.dtype))
+
+
+def _strewn(rng: np.random.Generator, array: Array, edges: Sequence[float]) -> Array:
+    """The array with about one element in eight replaced by an edge value."""
+    chosen = rng.random(array.shape) < 0.125
+    picks = np.asarray(edges, array.dtype)[rng.integers(0, len(edges), array.shape)]
+    return np.where(chosen, picks, array)
+
+
+def assert_outputs_match(graph: Graph, got: Sequence[Array], want: Sequence[Array]) -> None:
+    """Results of a back end (`got`, in storage types) against `evaluate` (`want`).
+
+    Integers and bools are equal; floats agree to the error that some ten ops may add up, NaN and
+    infinities in the same places.
+    """
+    coarsest = max((_EPS[type.dtype] for type in graph.values if type.dtype.is_float), default=0.0)
+    assert len(got) == len(want) == len(graph.outputs)
+    for position, (output, left, right) in enumerate(zip(graph.outputs, got, want, strict=True)):
+        type = graph.values[output.value]
+        assert left.dtype == numpy_dtype(type.dtype), f"output {position}: dtype {left.dtype}"
+        assert left.shape == right.shape == type.shape, f"output {position}: shape {left.shape}"
+        if type.dtype.is_float:
+            scale = LIMIT * 8 * max(coarsest, 2.0**-40)
+            np.testing.assert_allclose(
+                left.astype(np.float64),
+                right.astype(ml_dtypes.bfloat16).astype(np.float64)
+                if type.dtype is DType.BF16
+                else right,
+                rtol=32 * coarsest,
+                atol=scale,
+                err_msg=f"output {position}",
+            )
+        else:
+            np.testing.assert_array_equal(left, right, err_msg=f"output {position}")

@@ -1,0 +1,138 @@
+"""The draft of a random graph: a builder that knows how large and how exact each value is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import hypothesis.strategies as st
+
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Graph, InputKind
+from kernel_gen.ir.types import TensorType, ValueDomain, static_shape
+
+LIMIT = 32.0  # of |x|, for every finite float value
+MAX_ELEMS = 2048
+_EXTENTS = (2, 3, 1, 4, 5, 7, 8, 9, 16, 17, 33)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """`bound` limits |x| of a float value; `exact`: any back end computes the same bits."""
+
+    bound: float = 0.0
+    exact: bool = True
+
+
+class Draft:
+    """The values so far; steps read from it and add to it."""
+
+    def __init__(self, draw: st.DrawFn, dtypes: tuple[DType, ...], *, specials: bool) -> None:
+        self.draw = draw
+        self.dtypes = dtypes
+        self.specials = specials
+        self._builder = GraphBuilder()
+        self._info: dict[int, Info] = {}
+        self._used: set[int] = set()
+
+    def type(self, value: int) -> TensorType:
+        return self._builder.type_of(value)
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        return static_shape(self.type(value).shape)
+
+    def info(self, value: int) -> Info:
+        return self._info[value]
+
+    def one_of(self, items: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(list(items)))
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def chance(self, one_in: int) -> bool:
+        return self.integer(1, one_in) == one_in
+
+    def pick(self, fits: Callable[[int], bool] = lambda value: True) -> int | None:
+        """A value so far that fits, late ones first; None if there is none."""
+        found = [value for value in reversed(self._info) if fits(value)]
+        return self.one_of(found) if found else None
+
+    def new_shape(self, rank: int | None = None, max_elems: int = MAX_ELEMS) -> tuple[int, ...]:
+        """Extents of 1, odd and even sizes, now and then 0."""
+        shape: list[int] = []
+        for _ in range(self.integer(0, 4) if rank is None else rank):
+            room = max_elems // max(math.prod(shape), 1)
+            shape.append(0 if self.chance(40) else self.one_of([n for n in _EXTENTS if n <= room]))
+        return tuple(shape)
+
+    def fresh_input(self, dtype: DType | None = None, shape: tuple[int, ...] | None = None) -> int:
+        """A new input of the program, constant or not."""
+        kind = self.one_of((InputKind.USER, InputKind.USER, InputKind.PARAMETER))
+        type = TensorType(
+            dtype or self.one_of(self.dtypes), self.new_shape() if shape is None else shape
+        )
+        domain = ValueDomain(finite=not self.specials and type.dtype.is_float)
+        value = self._builder.input(type, kind, domain)
+        self._info[value] = Info(4.0 if type.dtype.is_float else 0.0)
+        return value
+
+    def index_input(self, shape: tuple[int, ...], extent: int) -> int:
+        """A new input of positions below `extent`."""
+        type = TensorType(self.one_of((DType.I64, DType.I32)), shape)
+        value = self._builder.input(type, domain=ValueDomain(0, extent - 1))
+        self._info[value] = Info()
+        return value
+
+    def op(
+        self, op: str, *values: int, bound: float = 0.0, exact: bool = False, **attrs: object
+    ) -> int:
+        """Emit an op. `bound` is for float results, `exact` for ops that do not round; integer and
+        bool results are exact (steps see to it that their operands are)."""
+        result = self._builder.op(op, *values, **attrs)
+        self._used.update(values)
+        if not self.type(result).dtype.is_float:
+            self._info[result] = Info()
+            return result
+        exact = exact and all(self._info[value].exact for value in values)
+        self._info[result] = Info(bound, exact)
+        return self._scaled(result) if bound > LIMIT else result
+
+    def scalar(self, number: float, dtype: DType) -> int:
+        result = self._builder.op(
+            "full", shape=(), dtype=dtype, value=float(number) if dtype.is_float else number
+        )
+        # A float literal of a narrow type is not rounded to it, so not every back end has its bits.
+        self._info[result] = Info(abs(number), float(number) in (0.0, 0.5, 1.0, 2.0))
+        return result
+
+    def with_scalar(self, op: str, value: int, number: float, bound: float) -> int:
+        return self.op(op, value, self.scalar(number, self.type(value).dtype), bound=bound)
+
+    def _scaled(self, value: int) -> int:
+        """Brings a value that has grown too large back below the limit."""
+        factor = 2.0 ** -math.ceil(math.log2(self._info[value].bound / LIMIT))
+        return self.with_scalar("mul", value, factor, LIMIT)
+
+    def squashed(self, value: int) -> int:
+        """The value within -1 … 1."""
+        return value if self._info[value].bound <= 1 else self.op("tanh", value, bound=1.0)
+
+    def positive(self, value: int, least: float) -> int:
+        """|x| + least."""
+        bound = self._info[value].bound
+        size = self.op("abs", value, bound=bound, exact=True)
+        return self.with_scalar("add", size, least, min(bound + least, LIMIT))
+
+    def finish(self) -> Graph:
+        """All values that nothing reads become outputs, and one other now and then."""
+        unread = [value for value in self._info if value not in self._used]
+        also = [self.pick()] if self.chance(4) else []
+        for value in dict.fromkeys([*unread, *also]):
+            if value is not None:
+                self._builder.output(value)
+        return self._builder.build()
