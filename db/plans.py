@@ -6,7 +6,6 @@ published | superseded --revoke--> revoked (its key then has no plan until the n
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
@@ -28,11 +27,11 @@ from db.schema import (
     plan_heads,
     plans,
 )
-from kernel_gen.codec import from_json, to_json
 from kernel_gen.errors import InternalError, InvalidInput
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Artifact, Plan, Provenance
 from kernel_gen.runtime.requires import minor
+from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,6 @@ class PlanRow:
     job_id: str | None
     note: str | None
     created_us: int
-    sha256: str
 
 
 class Plans:
@@ -118,36 +116,27 @@ class Plans:
             return _plan(connection.execute(query.returning(*_LISTED)).one())
 
     def get(self, plan_id: str) -> Plan:
-        """The whole plan with the bytes of its objects; raises NotFound, InternalError."""
-        text, built = self.parts(plan_id)
-        plan = from_json(Plan, text)
-        return dataclasses.replace(plan, artifacts=built)
-
-    def text(self, plan_id: str) -> str:
-        """Canonical plan JSON without the bytes of its objects; raises NotFound."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                sa.select(plans.c.payload, plans.c.sha256).where(plans.c.id == plan_id)
-            ).first()
-        if row is None:
-            raise NotFound(f"no plan {plan_id[:64]!r}")
-        if hashlib.sha256(row.payload.encode()).hexdigest() != row.sha256:
-            raise InternalError(f"plan {plan_id}: the stored text does not match its digest")
-        return str(row.payload)
-
-    def parts(self, plan_id: str) -> tuple[str, tuple[Artifact, ...]]:
-        """Plan JSON and the built objects; raises NotFound, InternalError."""
+        """The whole plan with its objects; raises NotFound, InternalError, UntrustedBundle."""
         text = self.text(plan_id)
         query = (
-            sa.select(plan_artifacts.c.name, artifacts.c.id, artifacts.c.data)
+            sa.select(artifacts.c.id, artifacts.c.data)
             .join_from(plan_artifacts, artifacts)
             .where(plan_artifacts.c.plan_id == plan_id)
         )
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
-        built = {row.name: Artifact(row.name, row.id, bytes(row.data)) for row in rows}
-        named = from_json(Plan, text).artifacts
-        return text, tuple(built[artifact.name] for artifact in named)
+            objects = {row.id: bytes(row.data) for row in connection.execute(query)}
+        return plan_from_json(text, objects)
+
+    def text(self, plan_id: str) -> str:
+        """Canonical plan JSON without the bytes of its objects; raises NotFound."""
+        query = sa.select(plans.c.payload).where(plans.c.id == plan_id)
+        with self._database.read() as connection:
+            text = connection.scalar(query)
+        if text is None:
+            raise NotFound(f"no plan {plan_id[:64]!r}")
+        if _sha256(text.encode()) != plan_id:
+            raise InternalError(f"plan {plan_id}: the stored text does not match its digest")
+        return str(text)
 
     def row(self, plan_id: str) -> PlanRow:
         """What lists show of a plan; raises NotFound."""
@@ -201,7 +190,6 @@ _LISTED = (
     plans.c.job_id,
     plans.c.note,
     plans.c.created_us,
-    plans.c.sha256,
 )
 
 
@@ -224,7 +212,7 @@ def _check_artifacts(built: Sequence[Artifact]) -> None:
                 f"artifact {artifact.name} of {len(artifact.data)} bytes: "
                 f"at most {MAX_ARTIFACT_BYTES} are stored"
             )
-        if hashlib.sha256(artifact.data).hexdigest() != artifact.sha256:
+        if _sha256(artifact.data) != artifact.sha256:
             raise InvalidInput(f"artifact {artifact.name} does not match its digest")
 
 
@@ -255,17 +243,15 @@ def program_of(key: PlanKey) -> str:
 
 
 def _plan_row(plan: Plan, job_id: str | None) -> dict[str, Any]:
-    bare = tuple(dataclasses.replace(artifact, data=b"") for artifact in plan.artifacts)
-    payload = to_json(dataclasses.replace(plan, artifacts=bare))
+    payload = plan_to_json(plan)
     summary, provenance = plan.summary, plan.provenance
     row = {
-        "id": plan.id,
+        "id": _sha256(payload.encode()),
         "key": str(plan.key),
         "program": program_of(plan.key),
         "target": plan.key.target,
         "status": PlanStatus.PUBLISHED.value,
         "payload": payload,
-        "sha256": hashlib.sha256(payload.encode()).hexdigest(),
         "requires": json.dumps(provenance.requires),
         "abi": provenance.abi,
         "torch": minor(provenance.torch),
@@ -281,8 +267,12 @@ def _plan_row(plan: Plan, job_id: str | None) -> dict[str, Any]:
 
 def _head_document(row: dict[str, Any], provenance: Provenance) -> str:
     """The JSON object that answers a lookup, without the word on how it matched."""
-    shown = ("id", "key", "sha256", "abi", "torch", "libc", "measured_us", "baseline_us")
+    shown = ("id", "key", "abi", "torch", "libc", "measured_us", "baseline_us")
     document = {name: row[name] for name in (*shown, "improved", "budget_seconds")}
     document["requires"] = list(provenance.requires)
     document["bundle"] = f"/v1/plans/{row['id']}/bundle"
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -101,6 +101,15 @@ api_keys = sa.Table(
     _one_of("role", Role),
 )
 
+sessions = sa.Table(  # of the dashboard: a browser's cookie stands for a key
+    "sessions",
+    metadata,
+    _text("sha256", key=True),
+    _text("key_id", sa.ForeignKey("api_keys.id", ondelete="CASCADE")),
+    _int("created_us"),
+    _int("expires_us"),
+)
+
 graphs = sa.Table(
     "graphs",
     metadata,
@@ -210,13 +219,12 @@ measurements = sa.Table(
 plans = sa.Table(
     "plans",
     metadata,
-    _text("id", key=True),  # content digest
+    _text("id", key=True),  # digest of payload
     _text("key"),
     _text("program"),  # the key without its target
     _text("target"),
     _text("status"),
-    _text("payload"),  # plan.json without artifact bytes
-    _text("sha256"),  # of payload
+    _text("payload"),  # plan.json
     _text("head"),  # the small JSON document that lookups answer
     _text("requires"),
     _int("abi"),

@@ -11,9 +11,10 @@ import uuid_utils
 
 from db.engine import Database
 from db.errors import NotFound
-from db.schema import Role, api_keys, tenants
+from db.schema import Role, api_keys, sessions, tenants
 
 _KEY_BYTES = 32
+SESSION_US = 12 * 3600 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,40 @@ class Tenants:
         with self._database.read() as connection:
             row = connection.execute(query).first()
         return None if row is None else Principal(row.tenant_id, Role(row.role), row.id)
+
+    def create_session(self, secret: str) -> str | None:
+        """A token that stands for a key for twelve hours; None for an unknown or revoked key."""
+        principal = self.verify(secret)
+        if principal is None:
+            return None
+        token = secrets.token_urlsafe(_KEY_BYTES)
+        with self._database.write() as connection:
+            now = self._database.now_us(connection)
+            connection.execute(sa.delete(sessions).where(sessions.c.expires_us < now))
+            row = {
+                "sha256": _hash(token),
+                "key_id": principal.key_id,
+                "created_us": now,
+                "expires_us": now + SESSION_US,
+            }
+            connection.execute(sa.insert(sessions).values(**row))
+        return token
+
+    def verify_session(self, token: str) -> Principal | None:
+        """Who holds this token; None if it is unknown, too old or its key was revoked."""
+        with self._database.read() as connection:
+            query = (
+                sa.select(api_keys)
+                .join_from(sessions, api_keys)
+                .where(sessions.c.sha256 == _hash(token), api_keys.c.revoked_us.is_(None))
+                .where(sessions.c.expires_us > self._database.now_us(connection))
+            )
+            row = connection.execute(query).first()
+        return None if row is None else Principal(row.tenant_id, Role(row.role), row.id)
+
+    def end_session(self, token: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(sa.delete(sessions).where(sessions.c.sha256 == _hash(token)))
 
     def keys(self) -> list[ApiKey]:
         """All keys, oldest first."""

@@ -101,6 +101,20 @@ def test_keys_are_stored_hashed_and_end_when_revoked(store: Store) -> None:
     assert store.tenants.verify(secret) is None
 
 
+def test_sessions_stand_for_a_key_until_it_is_revoked(store: Store) -> None:
+    secret = store.tenants.create_key(DEFAULT_TENANT, "laptop", Role.PUBLISH)
+    token = store.tenants.create_session(secret)
+    assert token is not None
+    assert store.tenants.verify_session(token) == store.tenants.verify(secret)
+    assert store.tenants.create_session("wrong") is None
+    other = store.tenants.create_session(secret)
+    assert other is not None
+    store.tenants.end_session(other)
+    assert store.tenants.verify_session(other) is None
+    store.tenants.revoke_key(store.tenants.keys()[0].id)
+    assert store.tenants.verify_session(token) is None
+
+
 def test_two_keys_differ_and_unknown_tenants_get_none(store: Store) -> None:
     first, second = (store.tenants.create_key(DEFAULT_TENANT, "a", Role.READ) for _ in range(2))
     assert first != second

@@ -63,7 +63,6 @@ def upgrade() -> None:
         sa.Column("target", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("payload", sa.Text(), nullable=False),
-        sa.Column("sha256", sa.Text(), nullable=False),
         sa.Column("head", sa.Text(), nullable=False),
         sa.Column("requires", sa.Text(), nullable=False),
         sa.Column("abi", sa.BigInteger(), nullable=False),
@@ -107,6 +106,17 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("fk_api_keys_tenant_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
         sa.UniqueConstraint("sha256", name=op.f("uq_api_keys_sha256")),
+    )
+    op.create_table(
+        "sessions",
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("key_id", sa.Text(), nullable=False),
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.Column("expires_us", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["key_id"], ["api_keys.id"], name=op.f("fk_sessions_key_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("sha256", name=op.f("pk_sessions")),
     )
     op.create_table(
         "jobs",
