@@ -22,7 +22,7 @@ from kernel_gen.runtime.bundle_format import (
     verified_plan,
 )
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.trust import Signer, TrustStore
+from kernel_gen.runtime.trust import Signer, Trust
 
 TEMPORARY_PREFIX = ".writing-"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -55,7 +55,7 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def read(folder: Path, trust: TrustStore) -> Plan:
+def read(folder: Path, trust: Trust) -> Plan:
     """The plan of a bundle.
 
     Raises InvalidInput if there is none or this version cannot read it, UntrustedBundle if no

@@ -21,7 +21,7 @@ from kernel_gen.errors import InvalidInput, UntrustedBundle
 from kernel_gen.runtime.assemble import plan_sources
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
-from kernel_gen.runtime.trust import Signer, TrustStore
+from kernel_gen.runtime.trust import Signer, Trust
 
 FORMAT_VERSION = 1
 PLAN, MANIFEST, SIGNATURE = "plan.json", "manifest.json", "signature.json"
@@ -84,7 +84,7 @@ def bundle_files(plan: Plan, signer: Signer) -> dict[str, bytes]:
     return {**files, MANIFEST: manifest, SIGNATURE: to_json(signature).encode()}
 
 
-def trusted_manifest(manifest: bytes, signature: bytes, trust: TrustStore) -> Manifest:
+def trusted_manifest(manifest: bytes, signature: bytes, trust: Trust) -> Manifest:
     """The manifest, if a trusted key has signed it; raises UntrustedBundle."""
     try:
         found = from_json(Signature, signature)
@@ -101,7 +101,7 @@ def trusted_manifest(manifest: bytes, signature: bytes, trust: TrustStore) -> Ma
     return _parse_manifest(manifest)
 
 
-def plan_of_files(files: Mapping[str, bytes], trust: TrustStore) -> Plan:
+def plan_of_files(files: Mapping[str, bytes], trust: Trust) -> Plan:
     """The plan of a bundle in memory (a download, say).
 
     Raises UntrustedBundle if it is not signed by a trusted key, or any file is missing, altered or

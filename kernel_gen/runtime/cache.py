@@ -27,7 +27,7 @@ from kernel_gen.runtime.bundle_format import PLAN, bundle_files, plan_of_files
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import Caller, sentence, this_process
-from kernel_gen.runtime.trust import Signer, TrustStore, own_signer, user_trust
+from kernel_gen.runtime.trust import Signer, Trust
 
 _LOG = logging.getLogger(__name__)
 _MAX_ENTRY_BYTES = 4096
@@ -61,7 +61,7 @@ class BundleCache:
     """A folder of bundles. Without `trust` and `signer` the user's own are used."""
 
     def __init__(
-        self, root: Path, trust: TrustStore | None = None, signer: Signer | None = None
+        self, root: Path, trust: Trust | None = None, signer: Signer | None = None
     ) -> None:
         self.root = root
         self._trust = trust
@@ -94,7 +94,7 @@ class BundleCache:
 
         Raises Unavailable if the cache cannot be written.
         """
-        signer = self._signer or own_signer(trust=self._trust)
+        signer = self._signer or Signer.of_user(trust=self._trust)
         self._store(bundle_files(plan, signer), plan.key)
 
     def put_files(self, files: dict[str, bytes]) -> Plan:
@@ -102,7 +102,7 @@ class BundleCache:
 
         Raises UntrustedBundle or InvalidInput if it may not be loaded here.
         """
-        plan = plan_of_files(files, self._trust or user_trust())
+        plan = plan_of_files(files, self._trust or Trust.of_user())
         self._store(files, plan.key)
         return plan
 
@@ -112,7 +112,7 @@ class BundleCache:
             entry = _read_entry(path)
             if entry is None:
                 return Miss("unknown")
-            plan = bundle.read(self._plan_folder(entry.plan), self._trust or user_trust())
+            plan = bundle.read(self._plan_folder(entry.plan), self._trust or Trust.of_user())
         except (GafError, OSError) as error:
             _LOG.warning("bundle cache entry %s is not usable: %s", path, error)
             return Miss(f"not usable: {error}")
@@ -144,7 +144,7 @@ class BundleCache:
 
     def _write_bundle(self, files: dict[str, bytes], folder: Path) -> None:
         """Writes the bundle unless a good one is there; a damaged one is replaced."""
-        trust = self._trust or user_trust()
+        trust = self._trust or Trust.of_user()
         for _ in range(3):  # another process may write the same plan between two steps
             if folder.exists():
                 if _is_good(folder, trust):
@@ -167,7 +167,7 @@ class BundleCache:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_good(folder: Path, trust: TrustStore) -> bool:
+def _is_good(folder: Path, trust: Trust) -> bool:
     try:
         bundle.read(folder, trust)
     except GafError as error:

@@ -38,15 +38,15 @@ from kernel_gen.errors import InvalidInput, Unavailable, UntrustedBundle
 _KEY_FILE = "signing-key.pem"
 _MAX_BYTES = 4096  # of a key file
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}\Z")
-_LABEL = re.compile(r"[^\w .:/@+-]")
+_ODD = re.compile(r"[^\w .:/@+-]")
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A public key: 32 raw bytes. `label` says for people whose it is."""
+    """A public key: 32 raw bytes. `name` says for people whose it is."""
 
     raw: bytes
-    label: str = ""
+    name: str = ""
 
     def __post_init__(self) -> None:
         if len(self.raw) != 32:
@@ -54,19 +54,19 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(self.raw).hexdigest()
+        return fingerprint(self.raw)
 
     @property
     def text(self) -> str:
-        """One line: algorithm, base64 key, label."""
-        return f"ed25519 {base64.b64encode(self.raw).decode()} {_LABEL.sub('', self.label)}".strip()
+        """One line: algorithm, base64 key, name."""
+        return f"ed25519 {base64.b64encode(self.raw).decode()} {_ODD.sub('', self.name)}".strip()
 
     @staticmethod
     def parse(text: str) -> PublicKey:
         """The key that `text` has written; raises InvalidInput."""
         words = text.strip().split(" ", 2)
         if len(words) < 2 or words[0] != "ed25519":
-            raise InvalidInput("not a public key: expected 'ed25519 <base64> [label]'")
+            raise InvalidInput("not a public key: expected 'ed25519 <base64> [name]'")
         try:
             raw = base64.b64decode(words[1], validate=True)
         except (binascii.Error, ValueError):
@@ -84,34 +84,59 @@ class PublicKey:
 class Signer:
     """A private key in memory."""
 
-    def __init__(self, key: Ed25519PrivateKey, label: str = "") -> None:
+    def __init__(self, key: Ed25519PrivateKey, name: str = "") -> None:
         self._key = key
         raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        self.public = PublicKey(raw, label)
+        self.public = PublicKey(raw, name)
 
     @staticmethod
-    def generate(label: str = "") -> Signer:
-        return Signer(Ed25519PrivateKey.generate(), label)
+    def generate(name: str = "") -> Signer:
+        """A new key that is kept nowhere."""
+        return Signer(Ed25519PrivateKey.generate(), name)
+
+    @staticmethod
+    def of_user(folder: Path | None = None, trust: Trust | None = None) -> Signer:
+        """The key of the user's own store, made at first use and enrolled in `trust`.
+
+        Any number of processes may call this at once: all get the same key. Raises Unavailable if
+        nothing can be written, UntrustedBundle if others can read the key.
+        """
+        path = (config_folder() if folder is None else folder) / _KEY_FILE
+        if not path.exists():
+            _create_key(path)
+        signer = Signer(_read_key(path), "this user's own store")
+        trust = Trust.of_user() if trust is None else trust
+        if trust.find(signer.public.fingerprint) is None:
+            trust.add(signer.public.name, signer.public.raw)
+        return signer
 
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message)
 
 
-class TrustStore:
+class Trust:
     """A folder of trusted public keys."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def add(self, key: PublicKey) -> None:
-        """Trusts `key` from now on. Raises Unavailable if the folder cannot be written."""
+    @staticmethod
+    def of_user() -> Trust:
+        """The folder in GAF_TRUST, else the one in the user's configuration."""
+        named = os.environ.get("GAF_TRUST")
+        return Trust(Path(named).expanduser() if named else config_folder() / "trusted")
+
+    def add(self, name: str, public_key: bytes) -> PublicKey:
+        """Trusts a raw key from now on. Raises Unavailable if the folder cannot be written."""
+        key = PublicKey(public_key, name)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _write_new(self.folder / f"{key.fingerprint}.pub", f"{key.text}\n".encode(), 0o644)
         except OSError as error:
             raise Unavailable(f"cannot write to the trust folder {self.folder}: {error}") from None
+        return key
 
-    def list(self) -> tuple[PublicKey, ...]:
+    def keys(self) -> tuple[PublicKey, ...]:
         """All trusted keys, by fingerprint."""
         names = sorted(path.stem for path in self.folder.glob("*.pub"))
         found = (self.find(name) for name in names if _FINGERPRINT.match(name))
@@ -137,27 +162,9 @@ def config_folder() -> Path:
     return platformdirs.user_config_path("graph-autofusion")
 
 
-def user_trust() -> TrustStore:
-    """The folder in GAF_TRUST, else the one in the user's configuration."""
-    named = os.environ.get("GAF_TRUST")
-    return TrustStore(Path(named).expanduser() if named else config_folder() / "trusted")
-
-
-def own_signer(folder: Path | None = None, trust: TrustStore | None = None) -> Signer:
-    """The key of the user's own store, made at first use and enrolled among the trusted ones.
-
-    Any number of processes may call this at once: all get the same key. Raises Unavailable if
-    nothing can be written, InvalidInput if others can read the key.
-    """
-    folder = config_folder() if folder is None else folder
-    path = folder / _KEY_FILE
-    if not path.exists():
-        _create_key(path)
-    signer = Signer(_read_key(path), "this user's own store")
-    trust = user_trust() if trust is None else trust
-    if trust.find(signer.public.fingerprint) is None:
-        trust.add(signer.public)
-    return signer
+def fingerprint(public_key: bytes) -> str:
+    """SHA-256 of a raw public key, hexadecimal."""
+    return hashlib.sha256(public_key).hexdigest()
 
 
 def _create_key(path: Path) -> None:

@@ -17,7 +17,7 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle_format import bundle_files, plan_of_files
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
-from kernel_gen.runtime.trust import Signer, TrustStore
+from kernel_gen.runtime.trust import Signer, Trust
 from tests.runtime.small_plans import chain_graph, plan_of
 from tests.runtime.torch_nodes import run_nodes
 
@@ -33,9 +33,9 @@ def signer() -> Signer:
 
 
 @pytest.fixture
-def trust(tmp_path: Path, signer: Signer) -> TrustStore:
-    store = TrustStore(tmp_path / "trusted")
-    store.add(signer.public)
+def trust(tmp_path: Path, signer: Signer) -> Trust:
+    store = Trust(tmp_path / "trusted")
+    store.add("test", signer.public.raw)
     return store
 
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, plan: Plan, signer: Signer) -> Path:
     return tmp_path / "b"
 
 
-def test_round_trip_runs(folder: Path, trust: TrustStore, plan: Plan) -> None:
+def test_round_trip_runs(folder: Path, trust: Trust, plan: Plan) -> None:
     found = bundle.read(folder, trust)
     assert found == plan
     assert found.id == plan.id
@@ -62,7 +62,7 @@ def test_sources_lie_open(folder: Path, plan: Plan) -> None:
 @pytest.mark.parametrize(
     "path", ["plan.json", "manifest.json", "signature.json", "sources/gaf_run.cpp", "objects"]
 )
-def test_altered_file_is_refused(folder: Path, trust: TrustStore, path: str) -> None:
+def test_altered_file_is_refused(folder: Path, trust: Trust, path: str) -> None:
     victim = next((folder / path).iterdir()) if path == "objects" else folder / path
     data = bytearray(victim.read_bytes())
     data[len(data) // 2] ^= 1
@@ -72,20 +72,20 @@ def test_altered_file_is_refused(folder: Path, trust: TrustStore, path: str) -> 
 
 
 @pytest.mark.parametrize("path", ["plan.json", "manifest.json", "signature.json"])
-def test_missing_file_is_refused(folder: Path, trust: TrustStore, path: str) -> None:
+def test_missing_file_is_refused(folder: Path, trust: Trust, path: str) -> None:
     (folder / path).unlink()
     with pytest.raises(UntrustedBundle, match=path):
         bundle.read(folder, trust)
 
 
 @pytest.mark.parametrize("path", ["extra", "sources/extra.cpp", "objects/extra.so"])
-def test_extra_file_is_refused(folder: Path, trust: TrustStore, path: str) -> None:
+def test_extra_file_is_refused(folder: Path, trust: Trust, path: str) -> None:
     (folder / path).write_text("x")
     with pytest.raises(UntrustedBundle, match="extra"):
         bundle.read(folder, trust)
 
 
-def test_grown_file_is_refused(folder: Path, trust: TrustStore) -> None:
+def test_grown_file_is_refused(folder: Path, trust: Trust) -> None:
     with (folder / "plan.json").open("ab") as file:
         file.write(b" ")
     with pytest.raises(UntrustedBundle, match="too large"):
@@ -93,14 +93,14 @@ def test_grown_file_is_refused(folder: Path, trust: TrustStore) -> None:
 
 
 @pytest.mark.parametrize("path", ["plan.json", "objects", "manifest.json"])
-def test_links_are_refused(folder: Path, trust: TrustStore, tmp_path: Path, path: str) -> None:
+def test_links_are_refused(folder: Path, trust: Trust, tmp_path: Path, path: str) -> None:
     shutil.move(folder / path, tmp_path / "elsewhere")
     (folder / path).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UntrustedBundle):
         bundle.read(folder, trust)
 
 
-def test_pipe_does_not_block(folder: Path, trust: TrustStore) -> None:
+def test_pipe_does_not_block(folder: Path, trust: Trust) -> None:
     (folder / "plan.json").unlink()
     os.mkfifo(folder / "plan.json")
     with pytest.raises(UntrustedBundle, match="no plain file"):
@@ -108,13 +108,13 @@ def test_pipe_does_not_block(folder: Path, trust: TrustStore) -> None:
 
 
 def test_foreign_signer_is_refused(folder: Path, tmp_path: Path) -> None:
-    stranger = TrustStore(tmp_path / "others")
-    stranger.add(Signer.generate().public)
+    stranger = Trust(tmp_path / "others")
+    stranger.add("x", Signer.generate().public.raw)
     with pytest.raises(UntrustedBundle, match="not trusted"):
         bundle.read(folder, stranger)
 
 
-def test_signature_of_another_key_is_refused(plan: Plan, signer: Signer, trust: TrustStore) -> None:
+def test_signature_of_another_key_is_refused(plan: Plan, signer: Signer, trust: Trust) -> None:
     """A forger who writes a trusted fingerprint beside a signature of his own."""
     files = bundle_files(plan, signer)
     forged = bundle_files(plan, Signer.generate())
@@ -126,7 +126,7 @@ def test_signature_of_another_key_is_refused(plan: Plan, signer: Signer, trust: 
 
 
 @pytest.mark.parametrize("path", ["../plan.json", "/etc/passwd", "objects/../x.so", "a/b.cpp"])
-def test_paths_cannot_leave(plan: Plan, signer: Signer, trust: TrustStore, path: str) -> None:
+def test_paths_cannot_leave(plan: Plan, signer: Signer, trust: Trust, path: str) -> None:
     """Not even a trusted signer names a path outside the bundle."""
     files = bundle_files(plan, signer)
     manifest = json.loads(files["manifest.json"])
@@ -148,6 +148,6 @@ def test_writing_over_a_bundle_is_refused(folder: Path, plan: Plan, signer: Sign
     assert [p.name for p in folder.parent.iterdir() if p.name.startswith(".")] == []
 
 
-def test_no_bundle_is_the_callers_mistake(tmp_path: Path, trust: TrustStore) -> None:
+def test_no_bundle_is_the_callers_mistake(tmp_path: Path, trust: Trust) -> None:
     with pytest.raises(InvalidInput, match="no bundle"):
         bundle.read(tmp_path / "nothing", trust)
