@@ -291,13 +291,19 @@ static void {self.symbol}_share(const gaf_kernel_args *args, int &status, char *
 extern "C" int {self.symbol}(const gaf_kernel_args *args) {{
   char *const shared = (char *)args->scratch;
   char *const own = shared + {parts.shared};
-  int failed = 0;
-#pragma omp parallel num_threads(args->n_threads) if (args->n_threads > 1) reduction(|:failed)
-  {{
-    const gaf_i64 t = omp_get_thread_num(), team = omp_get_num_threads();
-    {self.symbol}_share(args, failed, shared, own + t * {parts.own}ll, t, team);
+  int status = 0;
+#ifdef _OPENMP
+  if (args->n_threads > 1) {{
+#pragma omp parallel num_threads(args->n_threads) reduction(| : status)
+    {{
+      const gaf_i64 t = omp_get_thread_num(), team = omp_get_num_threads();
+      {self.symbol}_share(args, status, shared, own + t * {parts.own}ll, t, team);
+    }}
+    return status;
   }}
-  return failed;
+#endif
+  {self.symbol}_share(args, status, shared, own, 0, 1);
+  return status;
 }}"""
 
     def pack(self) -> str:

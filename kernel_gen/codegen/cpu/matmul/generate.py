@@ -19,14 +19,16 @@ from kernel_gen.codegen.cpu.vectypes import Lanes
 from kernel_gen.codegen.source import KernelSource, Pack
 
 _OPENMP = """\
+#ifdef _OPENMP
 extern "C" int omp_get_thread_num(void) noexcept;
-extern "C" int omp_get_num_threads(void) noexcept;"""
+extern "C" int omp_get_num_threads(void) noexcept;
+#endif"""
 
 
 def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     """The source of one kernel; `symbol` is its C name."""
     unit = Unit()
-    unit.helper("openmp", _OPENMP)
+    unit.helper("gaf_omp", _OPENMP)
     lanes = Lanes(tiling.lanes, max(4, problem.product.dtype.bytes))
     frame = Frame(symbol, problem, tiling, Emitter(flatten(problem.nest), unit, lanes))
     left = left_in_place(problem) if tiling.left is Operand.DIRECT else None

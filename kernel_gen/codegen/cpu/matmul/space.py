@@ -2,80 +2,110 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.matmul import guess
 from kernel_gen.codegen.cpu.matmul.operand import left_modes, right_modes
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
-from kernel_gen.errors import Refusal
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
 
-TILES = (
-    "8x3",
-    "14x2",
-    "12x2",
-    "6x4",
-    "10x2",
-    "4x6",
-    "1x6",
-    "1x4",
-    "2x6",
-    "3x4",
-    "4x3",
-    "6x2",
-    "4x2",
-    "8x1",
-    "6x1",
-    "4x1",
-    "2x2",
-    "1x1",
-)
+_NC = (1, 2, 4, 8, 16, 32)
+_UNROLL = (1, 2, 4)
+_PREFETCH = (0, 4, 8, 16)
+Seed = tuple[tuple[str, Choice], ...]
 
 
 def matmul_space(problem: Problem, target: Target) -> Space:
-    return Space(
-        (
-            Parameter("tile", TILES),
-            Parameter("kc", (128, 192, 256, 384, 512, 768, 1024, 2048)),
-            Parameter("mc", (4, 8, 16, 32, 64, 128)),
-            Parameter("nc", (1, 2, 4, 8, 16, 32)),
-            Parameter("left", tuple(str(m) for m in left_modes(problem))),
-            Parameter("right", tuple(str(m) for m in right_modes(problem))),
-            Parameter("split", tuple(str(s) for s in Split)),
-            Parameter("unroll", (1, 2, 4)),
-            Parameter("prefetch", (0, 4, 8, 16)),
-        ),
-        (
-            (
-                ("tile", "8x3"),
-                ("kc", 512),
-                ("mc", 64),
-                ("nc", 4),
-                ("left", str(left_modes(problem)[0])),
-                ("right", str(right_modes(problem)[0])),
-                ("split", "rows"),
-                ("unroll", 2),
-                ("prefetch", 8),
-            ),
-        ),
+    tiles = guess.tiles(problem, target)
+    row_tiles = max(-(-problem.m // min(tile.rows for tile in tiles)), 1)
+    parameters = (
+        Parameter("tile", tuple(_tile_name(tile) for tile in sorted(tiles))),
+        Parameter("kc", guess.depths(problem)),
+        Parameter("mc", guess.powers(min(row_tiles, 256))),
+        Parameter("nc", _NC),
+        Parameter("left", tuple(str(mode) for mode in left_modes(problem))),
+        Parameter("right", tuple(str(mode) for mode in right_modes(problem))),
+        Parameter("split", tuple(str(split) for split in Split)),
+        Parameter("unroll", _UNROLL),
+        Parameter("prefetch", _PREFETCH),
+    )
+    return Space(parameters, _seeds(problem, target, tiles))
+
+
+def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[Seed, ...]:
+    """The best tile both ways of splitting, then with the other way to read A, then other tiles."""
+    split = _split(problem, target, tiles[0])
+    other = Split.ROWS if split is Split.COLS else Split.COLS
+    left = left_modes(problem)
+    right = _right(problem, tiles[0])
+    wished = [
+        _seed(problem, target, tiles[0], split, left[-1], right),
+        _seed(problem, target, tiles[0], other, left[-1], right),
+        _seed(problem, target, tiles[0], split, left[0], right),
+        *(_seed(problem, target, tile, split, left[-1], right) for tile in tiles[1:3]),
+    ]
+    return tuple(dict.fromkeys(wished))
+
+
+def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
+    """Threads that share rows read all of B, threads that share columns all of A."""
+    row_tiles = -(-problem.m // tile.rows)
+    if problem.b >= 2 * target.cores:
+        return Split.BATCH
+    if problem.b * row_tiles >= 2 * target.cores and problem.m >= problem.n:
+        return Split.ROWS
+    return Split.COLS
+
+
+def _right(problem: Problem, tile: guess.Tile) -> Operand:
+    """In place where it is read few times or its rows are short; packed otherwise."""
+    modes = right_modes(problem)
+    if modes[0] is Operand.LOAD or Operand.DIRECT not in modes:
+        return modes[0]
+    few = problem.m <= 4 * tile.rows
+    short = problem.n * problem.product.dtype.bytes <= 1024
+    return Operand.DIRECT if few or short else modes[0]
+
+
+def _seed(
+    problem: Problem,
+    target: Target,
+    tile: guess.Tile,
+    split: Split,
+    left: Operand,
+    right: Operand,
+) -> Seed:
+    rows = guess.block_rows(problem, target, tile)
+    return (
+        ("tile", _tile_name(tile)),
+        ("kc", guess.depth(problem, target, tile)),
+        ("mc", rows),
+        ("nc", guess.block_cols(problem, target, tile, rows)),
+        ("left", str(left)),
+        ("right", str(right)),
+        ("split", str(split)),
+        ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
+        ("prefetch", 0 if right is Operand.DIRECT else 8),
     )
 
 
-def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling | Refusal:
+def _tile_name(tile: guess.Tile) -> str:
+    return f"{tile.rows}x{tile.vectors}"
+
+
+def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
+    """The tiling that a point of the space stands for."""
     rows, vectors = (int(part) for part in str(point["tile"]).split("x"))
     return Tiling(
-        lanes=target.vector_bytes // problem.product.dtype.bytes,
+        lanes=guess.lanes_of(problem, target),
         mr=rows,
         nv=vectors,
-        kc=_count(point["kc"]),
-        mc=_count(point["mc"]),
-        nc=_count(point["nc"]),
+        kc=int(point["kc"]),
+        mc=int(point["mc"]),
+        nc=int(point["nc"]),
         split=Split(str(point["split"])),
         left=Operand(str(point["left"])),
         right=Operand(str(point["right"])),
-        unroll=_count(point["unroll"]),
-        prefetch=_count(point["prefetch"]),
+        unroll=int(point["unroll"]),
+        prefetch=int(point["prefetch"]),
     )
-
-
-def _count(choice: Choice) -> int:
-    return int(choice)

@@ -37,8 +37,6 @@ class MatmulTemplate:
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         problem = self._problem(nest)
         tiling = tiling_of(problem, target, point)
-        if isinstance(tiling, Refusal):
-            return tiling
         if not fits_in_place(problem, tiling):
             return Refusal("tile-too-large", f"a tile of {tiling.mr}×{tiling.nr} read in place")
         return to_schedule(tiling)

@@ -1,0 +1,107 @@
+"""A rough cost of register tiles, and blocks that fit the caches: where a search should begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.ir.target import Target
+
+_FMA_PER_CYCLE = 2.0
+_FMA_LATENCY = 4.0
+_LOADS_PER_CYCLE = 2.0
+_L2_BYTES_PER_CYCLE = 32.0
+_CYCLES_PER_TILE = 40.0  # call, first and last iterations
+_CYCLES_PER_VECTOR = 4.0  # a sum's way to and from the scratch tile, and through the epilogue
+_KEPT_TILES = 12
+_MAX_ROWS = 14
+_MAX_VECTORS = 8
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tile:
+    """Rows and vectors of a register tile."""
+
+    rows: int
+    vectors: int
+
+
+def registers(target: Target) -> int:
+    """Vector registers of the instruction-set level."""
+    return 32 if target.vector_bytes == 64 or target.isa.startswith("arm") else 16
+
+
+def tiles(problem: Problem, target: Target) -> list[Tile]:
+    """Register tiles that fit, the cheapest by the model first."""
+    lanes = lanes_of(problem, target)
+    widest = min(_MAX_VECTORS, max(1, -(-problem.inner_cols // lanes)))
+    fitting = [
+        Tile(rows, vectors)
+        for rows in range(1, min(_MAX_ROWS, max(problem.m, 1)) + 1)
+        for vectors in range(1, widest + 1)
+        if (rows + 1) * vectors + 1 <= registers(target)
+    ]
+    return sorted(fitting, key=lambda tile: (_cycles(problem, target, tile), tile))[:_KEPT_TILES]
+
+
+def lanes_of(problem: Problem, target: Target) -> int:
+    return max(1, target.vector_bytes // problem.product.dtype.bytes)
+
+
+def _cycles(problem: Problem, target: Target, tile: Tile) -> float:
+    """Cycles of one core for one product, data in the second-level cache."""
+    lanes = lanes_of(problem, target)
+    row_tiles = -(-problem.m // tile.rows)
+    full, rest = divmod(problem.inner_cols, tile.vectors * lanes)
+    slab = full * _tile_cycles(problem, target, tile)
+    if rest:
+        slab += _tile_cycles(problem, target, Tile(tile.rows, -(-rest // lanes)))
+    return row_tiles * slab * max(1, problem.outer_cols)
+
+
+def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:
+    sums = tile.rows * tile.vectors
+    step = max(
+        sums / _FMA_PER_CYCLE,
+        _FMA_LATENCY,
+        (tile.rows + tile.vectors) / _LOADS_PER_CYCLE,
+        tile.vectors * target.vector_bytes / _L2_BYTES_PER_CYCLE,
+    )
+    return problem.k * step + _CYCLES_PER_TILE + _CYCLES_PER_VECTOR * sums
+
+
+def depths(problem: Problem) -> tuple[int, ...]:
+    """Choices of KC: k in 1, 2, 3, … equal blocks, multiples of 8, at most 2048 steps each."""
+    found = {-(-problem.k // (blocks * 8)) * 8 for blocks in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
+    good = sorted(d for d in found if 128 <= d <= 2048)
+    return tuple(good) or (max(8, min(found, key=lambda d: abs(d - 512))),)
+
+
+def depth(problem: Problem, target: Target, tile: Tile) -> int:
+    """The longest block whose rows of A fill about half of the first-level cache."""
+    room = target.l1_bytes * 5 // 8 // (tile.rows * problem.product.dtype.bytes)
+    fitting = [d for d in depths(problem) if d <= max(room, 256)]
+    return max(fitting, default=min(depths(problem)))
+
+
+def powers(limit: int) -> tuple[int, ...]:
+    """1, 2, 4, … up to the first that covers `limit`."""
+    found = [1]
+    while found[-1] < limit:
+        found.append(found[-1] * 2)
+    return tuple(found)
+
+
+def block_rows(problem: Problem, target: Target, tile: Tile) -> int:
+    """MC in row tiles: packed rows of all of k take an eighth of the last cache, for each core."""
+    nbytes = tile.rows * max(problem.k, 1) * problem.product.dtype.bytes
+    room = max(1, target.l3_bytes // (4 * target.cores) // nbytes)
+    choices = powers(-(-max(problem.m, 1) // tile.rows))
+    return max(c for c in choices if c <= max(room, 4))
+
+
+def block_cols(problem: Problem, target: Target, tile: Tile, rows: int) -> int:
+    """NC in column tiles: the sums of a block take a quarter of the second-level cache."""
+    nbytes = tile.rows * tile.vectors * target.vector_bytes * rows
+    room = max(1, target.l2_bytes // 4 // nbytes)
+    return max(c for c in (1, 2, 4, 8, 16, 32) if c <= room)
