@@ -203,12 +203,12 @@ def _touches(found: list[list[int]], path: list[int]) -> bool:
     return any(set(path) & set(other) for other in found)
 
 
-class _QuietHighs(highspy.Highs):  # type: ignore[misc]
+class _QuietHighs(highspy.Highs):
     """HiGHS without its banner, which the constructor prints as it enables callbacks."""
 
     def enableCallbacks(self) -> None:
         self.silent()
-        super().enableCallbacks()
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
 
 
 class _Solver:
@@ -216,7 +216,7 @@ class _Solver:
 
     def __init__(self, problem: _Problem, seconds: float) -> None:
         self._problem = problem
-        self._model = _QuietHighs()
+        self._model = _QuietHighs()  # type: ignore[no-untyped-call]
         self._model.setOptionValue("time_limit", seconds)
         self._model.setOptionValue("mip_rel_gap", 0.0)
         self._model.setOptionValue("random_seed", 0)

@@ -98,7 +98,8 @@ def _blocks(
     sizes = dict(extents)
     reduced = {a for s in nest.statements if isinstance(s, Reduce | Contract) for a in s.axes}
     for tile in schedule.find("tile") if schedule else ():
-        axis, size = tile.arg("axis"), tile.arg("size")
+        given = dict(tile.args)
+        axis, size = given.get("axis"), given.get("size")
         if isinstance(axis, str) and isinstance(size, int) and axis in extents:
             sizes[axis] = sizes[axis] if axis in reduced else max(size, 1)
     cuts = [

@@ -1,0 +1,58 @@
+"""Cost of the ops of a nest on a CPU core, in cycles per vector of fp32 (reciprocal throughput)."""
+
+from __future__ import annotations
+
+from kernel_gen.ir.dtype import DType
+
+# Add, multiply, compare, select, bitwise: two vector pipes (Agner Fog, Instruction tables, Zen 4).
+_SIMPLE = 0.5
+# vdivps and vsqrtps of a full vector: 10 and 14 cycles at 512 bits (same tables).
+_TABLE = {
+    "const": 0.0,
+    "div": 10.0,
+    "sqrt": 14.0,
+    "rsqrt": 6.0,  # estimate: 14-bit seed and one Newton step
+    "reciprocal": 10.0,
+    # The rest: estimates, twice the multiply-adds of a polynomial of fp32 accuracy, plus scaling.
+    "exp": 9.0,
+    "exp2": 8.0,
+    "expm1": 12.0,
+    "log": 13.0,
+    "log2": 13.0,
+    "log10": 13.0,
+    "log1p": 16.0,
+    "sigmoid": 20.0,
+    "tanh": 20.0,
+    "erf": 24.0,
+    "erfc": 30.0,
+    "sin": 16.0,
+    "cos": 16.0,
+    "tan": 30.0,
+    "asin": 25.0,
+    "acos": 25.0,
+    "atan": 25.0,
+    "atan2": 35.0,
+    "sinh": 25.0,
+    "cosh": 25.0,
+    "pow": 35.0,
+    "floor_div": 12.0,
+    "remainder": 14.0,
+    "fmod": 25.0,
+    "round": 1.0,
+    "floor": 1.0,
+    "ceil": 1.0,
+    "trunc": 1.0,
+    "cast": 1.0,
+}
+# Integer division has no vector form: about 10 cycles an element (same tables).
+_INTEGER_DIVISION_CYCLES = 10.0
+CONTIGUOUS_LOAD = 0.5  # two loads a cycle from L1
+BROADCAST_LOAD = 0.0  # stays in a register
+GATHER_LOAD_PER_ELEMENT = 1.0  # gathers and strided reads go element by element
+
+
+def vector_cycles(op: str, dtype: DType, lanes: int) -> float:
+    """Cycles of `op` on one vector of `lanes` elements."""
+    if not dtype.is_float and op in ("floor_div", "remainder", "fmod"):
+        return _INTEGER_DIVISION_CYCLES * lanes
+    return _TABLE.get(op, _SIMPLE)
