@@ -132,9 +132,7 @@ class Captured:
             return None
         return [leaves[b.position] for b in self.bindings if isinstance(b, UserLeaf)]
 
-    def _reordered(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None
-    ) -> list[Any] | None:
+    def _reordered(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> list[Any] | None:
         """Leaves of a call that names its keyword arguments in another order."""
         names = self.in_spec.child(1).context if self.in_spec.num_children == 2 else None
         if not kwargs or not isinstance(names, list) or set(names) != set(kwargs):
@@ -143,9 +141,7 @@ class Captured:
         leaves, spec = pytree.tree_flatten((tuple(args), ordered))
         return leaves if spec == self.in_spec else None
 
-    def bind(
-        self, model: object, user: Sequence[torch.Tensor]
-    ) -> list[torch.Tensor]:
+    def bind(self, model: object, user: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """All inputs of the graph: the call's tensors and the model's own, as they are now."""
         tensors = iter(user)
         return [

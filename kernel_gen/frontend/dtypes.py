@@ -105,3 +105,8 @@ def fits(value: bool | int | float, dtype: DType) -> bool:
     bits = _INTEGER_BITS[dtype]
     low, high = (0, 2**bits - 1) if dtype is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     return low <= value <= high
+
+
+def rounded(value: bool | int | float, dtype: DType) -> float:
+    """A number as the nearest one of a float type: rounded(0.1, BF16) is 0.10009765625."""
+    return float(torch.tensor(float(value), dtype=to_torch(dtype)).item())

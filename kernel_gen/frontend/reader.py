@@ -22,8 +22,7 @@ from kernel_gen.ir.types import Sym, TensorType
 _CHECKS = ("_assert", "sym_constrain_range", "_functional_assert", "_functional_sym_constrain")
 # Operators whose extents among the arguments only restate the result's shape.
 _SHAPE_TAKING = frozenset(
-    "view reshape _unsafe_view _reshape_alias expand expand_copy broadcast_to unflatten slice "
-    "arange full zeros ones empty new_full new_zeros new_ones new_empty".split()
+    ["view", "reshape", "_unsafe_view", "_reshape_alias", "expand", "expand_copy", "broadcast_to", "unflatten", "slice", "arange", "full", "zeros", "ones", "empty", "new_full", "new_zeros", "new_ones", "new_empty"]
 )
 
 
@@ -86,7 +85,9 @@ def _describe(state: Reading, node: fx.Node, value: Any) -> None:
     lowering.label = _label(node)
     lowering.out = tuple(_type_or_none(state, tensor) for tensor in tensors)
     if isinstance(value, list | tuple):
-        read = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
+        read = {
+            user.args[1] for user in node.users if user.target is operator.getitem and user.users
+        }
         lowering.used = tuple(i in read for i in range(len(tensors)))
     else:
         lowering.used = (True,)

@@ -50,7 +50,9 @@ class Symbols:
             low = max(low, int(known.lower))
             high = int(known.upper) if known.upper.is_Integer else high
         symbol = Sym(f"s{len(self._names)}")
-        self._builder.symbol(symbol.name, min(low, hint), max(min(high, _LARGEST_EXTENT), hint), hint)
+        self._builder.symbol(
+            symbol.name, min(low, hint), max(min(high, _LARGEST_EXTENT), hint), hint
+        )
         self._names[str(expression)] = symbol
         return symbol
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_gen.errors import UnsupportedModel
-from kernel_gen.frontend.dtypes import PromotionOperand, fits, promote
+from kernel_gen.frontend.dtypes import PromotionOperand, fits, promote, rounded
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr
@@ -127,7 +127,7 @@ class Lowering:
         if not fits(value, dtype):
             raise NotLowered(f"{self.name}: {value} is out of range for {dtype}")
         held: Number = bool(value) if dtype is DType.BOOL else value
-        held = float(held) if dtype.is_float else held
+        held = rounded(held, dtype) if dtype.is_float else held
         held = int(held) if dtype.is_integer else held
         return self.op("full", shape=self.dims(shape), dtype=str(dtype), value=held)
 
@@ -135,9 +135,27 @@ class Lowering:
         """A Python number as a 0-d constant."""
         return self.full((), value, dtype)
 
+    def exact_number(self, value: Number, dtype: DType) -> Val:
+        """A 0-d constant that a narrow float does not round: an operand computed with in fp32."""
+        return self.op("full", shape=(), dtype=str(dtype), value=float(value))
+
     def operand(self, value: Val | Number, dtype: DType) -> Val:
         """A tensor or number as an operand of type `dtype`."""
-        return self.cast(value, dtype) if isinstance(value, Val) else self.number(value, dtype)
+        if isinstance(value, Val) and value.dtype is dtype:
+            return value
+        known = self.known_number(value)
+        if known is not None:
+            return self.number(known, dtype)
+        assert isinstance(value, Val)
+        return self.cast(value, dtype)
+
+    def known_number(self, value: Val | Number) -> Number | None:
+        """The number that a 0-d constant holds, or a number itself."""
+        if not isinstance(value, Val):
+            return value
+        made = self.made_by(value, "full")
+        held = made[1]["value"] if made is not None and value.rank == 0 else None
+        return held if isinstance(held, bool | int | float) else None
 
     def dims(self, shape: Sequence[Dim]) -> tuple[Attr, ...]:
         """A shape as an attribute: symbols by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kernel_gen.frontend.dtypes import from_torch, is_supported
+from kernel_gen.frontend.dtypes import fits, from_torch, is_supported, rounded
 from kernel_gen.frontend.lower.core import (
     Args,
     Lowering,
@@ -37,7 +37,33 @@ def binary(c: Lowering, op: str, left: Val | Number, right: Val | Number, dtype:
     name = _BOOL_TWIN.get(op, op) if dtype is DType.BOOL else op
     if dtype is DType.BOOL and name == op and not op.startswith("logical"):
         raise NotLowered(f"{c.name}: {op} has no meaning for bool")
+    if op in ("mul", "div") and dtype.compute is not dtype:
+        return _narrow_product(c, op, left, right, dtype)
     return c.op(name, c.operand(left, dtype), c.operand(right, dtype))
+
+
+def _narrow_product(
+    c: Lowering, op: str, left: Val | Number, right: Val | Number, dtype: DType
+) -> Val:
+    """Products and quotients of narrow floats by a number or a wider 0-d tensor.
+
+    torch rounds such a factor to fp32 only, whereas summands are rounded to the narrow type.
+    """
+    if op == "mul" and not _is_wide_scalar(right, dtype):
+        left, right = (right, left) if _is_wide_scalar(left, dtype) else (left, right)
+    if not _is_wide_scalar(right, dtype):
+        return c.op(op, c.operand(left, dtype), c.operand(right, dtype))
+    known = c.known_number(right)
+    if known is not None:
+        return c.op(op, c.operand(left, dtype), c.exact_number(known, dtype))
+    assert isinstance(right, Val)
+    wide = dtype.compute
+    widened = c.cast(c.operand(left, dtype), wide)
+    return c.cast(c.op(op, widened, c.cast(right, wide)), dtype)
+
+
+def _is_wide_scalar(value: Val | Number, dtype: DType) -> bool:
+    return not isinstance(value, Val) or (value.rank == 0 and value.dtype is not dtype)
 
 
 def _float_unary(op: str, c: Lowering, a: Args) -> Result:
@@ -289,13 +315,14 @@ def masked_fill(c: Lowering, a: Args) -> Result:
 def _clamp(c: Lowering, value: Val, low: Number | None, high: Number | None) -> Val:
     dtype = c.out_type.dtype
     value = c.cast(value, dtype)
-    convert = float if dtype.is_float else int
-    return c.op(
-        "clamp",
-        value,
-        low=None if low is None else convert(low),
-        high=None if high is None else convert(high),
-    )
+    low, high = (None if b is None else _bound(c, b, dtype) for b in (low, high))
+    return c.op("clamp", value, low=low, high=high)
+
+
+def _bound(c: Lowering, bound: Number, dtype: DType) -> Number:
+    if not fits(bound, dtype):
+        raise NotLowered(f"{c.name}: bound {bound} is out of range for {dtype}")
+    return rounded(bound, dtype) if dtype.is_float else int(bound)
 
 
 @lowers("clamp clip clamp_min clamp_max")

@@ -99,9 +99,7 @@ def _correction(a: Args) -> float:
 
 
 def _spread(c: Lowering, op: str, a: Args) -> Val:
-    return reduce(
-        c, op, a["self"], _dims(a), bool(a.get("keepdim")), correction=_correction(a)
-    )
+    return reduce(c, op, a["self"], _dims(a), bool(a.get("keepdim")), correction=_correction(a))
 
 
 lowers("var")(lambda c, a: _spread(c, "var", a))

@@ -173,9 +173,7 @@ def _roll(c: Lowering, value: Val, shift: int, dim: int) -> Val:
     cut = 0 if size == 0 else -shift % size
     if cut == 0:
         return value
-    return c.op(
-        "concat", c.slice(value, dim, cut, size), c.slice(value, dim, 0, cut), dim=dim
-    )
+    return c.op("concat", c.slice(value, dim, cut, size), c.slice(value, dim, 0, cut), dim=dim)
 
 
 @lowers("repeat tile")
