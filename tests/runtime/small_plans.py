@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource, Pack
@@ -119,3 +120,8 @@ def plan_of(
         groups.append(kernel.group)
     cover = FusionPlan(tuple(groups))
     return assemble(graph, graph, key_of(graph), cover, kernels, TARGET, compiler, SUMMARY)
+
+
+def with_provenance(plan: Plan, **changes: object) -> Plan:
+    """`plan` with another provenance."""
+    return replace(plan, provenance=replace(plan.provenance, **changes))
