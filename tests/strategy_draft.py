@@ -93,7 +93,7 @@ class Draft:
     ) -> int:
         """Emit an op. `bound` is for float results, `exact` for ops that do not round; integer and
         bool results are exact (steps see to it that their operands are)."""
-        result = self._builder.op(op, *values, **attrs)
+        result = self._builder.apply(op, values, attrs)
         self._used.update(values)
         if not self.type(result).dtype.is_float:
             self._info[result] = Info()

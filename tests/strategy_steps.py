@@ -23,9 +23,19 @@ _SMOOTH: dict[str, Callable[[float], float]] = {
 }
 _ON_UNIT = {"exp": 2.8, "exp2": 2.0, "expm1": 1.8, "tan": 1.6, "sinh": 1.2, "cosh": 1.6}
 _ON_POSITIVE = {
-    "log": 4.0, "log2": 6.0, "log10": 2.0, "log1p": 4.0, "sqrt": 6.0, "rsqrt": 1.5, "reciprocal": 2.0,
-}  # fmt: skip
+    "log": 4.0,
+    "log2": 6.0,
+    "log10": 2.0,
+    "log1p": 4.0,
+    "sqrt": 6.0,
+    "rsqrt": 1.5,
+    "reciprocal": 2.0,
+}
 _JUMPS = ("floor", "ceil", "round", "trunc", "sign")
+_BOOL_BINARY = (
+    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("maximum", "minimum"),
+)
 _EXACT_UNARY = frozenset(("neg", "abs", "relu"))
 
 
