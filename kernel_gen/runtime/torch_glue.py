@@ -17,6 +17,7 @@ from itertools import chain
 import torch
 
 from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.frontend.torch_run import run
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes, user_inputs
 from kernel_gen.runtime.native import Call, NativePlan, check
@@ -25,7 +26,6 @@ from kernel_gen.runtime.requires import sentence, this_process
 from kernel_gen.runtime.torch_glue_constants import (
     BoundConstants,
     Environment,
-    RunNodes,
     bind_constants,
     check_tensor,
     has_layout,
@@ -40,28 +40,20 @@ _IDLE_CONTEXTS = 16  # arenas kept for later calls; more calls at once allocate 
 class TorchPlan:
     """A plan loaded into this process, to be bound to any number of sets of constants."""
 
-    def __init__(self, plan: Plan, run_nodes: RunNodes | None = None) -> None:
-        """Raises Unavailable if the plan does not run here. `run_nodes` runs framework groups."""
+    def __init__(self, plan: Plan) -> None:
+        """Raises Unavailable if the plan does not run here."""
         reason = sentence(plan.provenance, this_process())
         if reason:
             raise Unavailable(f"plan {plan.key}: {reason}")
         self.plan = plan
         self._native = NativePlan(plan.artifacts[0]) if plan.artifacts else None
-        self._run_nodes = run_nodes or _default_runner()
 
     def bind(self, constants: Sequence[torch.Tensor]) -> BoundPlan:
         """The plan over `constants`: one tensor per non-user input of the program, in order.
 
         Tensors that kernels neither pack nor lay out anew are read in place in each call.
         """
-        bound = bind_constants(self.plan, constants, self._run_nodes)
-        return BoundPlan(self.plan, self._native, bound, self._run_nodes)
-
-
-def _default_runner() -> RunNodes:
-    from kernel_gen.frontend.torch_run import run
-
-    return run
+        return BoundPlan(self.plan, self._native, bind_constants(self.plan, constants))
 
 
 class _Context:
@@ -108,17 +100,10 @@ class _Framework:
 class BoundPlan:
     """A plan with its constants. Calls from several threads at once are fine."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        native: NativePlan | None,
-        constants: BoundConstants,
-        run_nodes: RunNodes,
-    ) -> None:
+    def __init__(self, plan: Plan, native: NativePlan | None, constants: BoundConstants) -> None:
         self.plan = plan
         self.snapshots = constants.snapshots
         self._constants = constants
-        self._run_nodes = run_nodes
         self._users = user_inputs(plan.program)
         self._native = native
         self._handle = self._create(native)
@@ -127,7 +112,7 @@ class BoundPlan:
         pools = _pools(plan)
         self._steps = [_step(plan, i, s, read, pools) for i, s in enumerate(plan.layout.segments)]
         self._dead = _dead_after(plan)
-        self._results = Results(plan.program, constants.tensors, run_nodes)
+        self._results = Results(plan.program, constants.tensors)
         self._direct = self._direct_order(pools)
         self._contexts: list[_Context] = []
 
@@ -199,7 +184,7 @@ class BoundPlan:
         return results
 
     def _run(self, context: _Context, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        env: dict[int, torch.Tensor] = dict(self._constants.tensors)
+        env = dict(self._constants.tensors)
         env.update(zip(self._users, inputs, strict=True))
         for step, dead in zip(self._steps, self._dead, strict=True):
             if isinstance(step, _Compiled):
@@ -217,7 +202,7 @@ class BoundPlan:
         self._call(context, step.number)
 
     def _run_framework(self, step: _Framework, context: _Context, env: Environment) -> None:
-        self._run_nodes(self.plan.program, step.nodes, env)
+        run(self.plan.program, step.nodes, env)
         for value, type_ in step.fetched:
             env[value] = tensor = with_layout(env[value], type_)
             context.values[value] = tensor.data_ptr()

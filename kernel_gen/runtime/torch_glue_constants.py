@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
-from kernel_gen.ir.graph import Constant, Graph
+from kernel_gen.frontend.torch_run import constant_tensor, run
 from kernel_gen.ir.types import TensorType, static_shape
 from kernel_gen.runtime.layout import constant_inputs, mutated_inputs
 from kernel_gen.runtime.plan import Plan
 
-Environment = MutableMapping[int, torch.Tensor]
-RunNodes = Callable[[Graph, Sequence[int], Environment], None]
+Environment = dict[int, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,7 @@ class BoundConstants:
     snapshots: frozenset[int]
 
 
-def bind_constants(
-    plan: Plan, constants: Sequence[torch.Tensor], run_nodes: RunNodes
-) -> BoundConstants:
+def bind_constants(plan: Plan, constants: Sequence[torch.Tensor]) -> BoundConstants:
     """Checks and prepares `constants`, one per non-user input of the program, in order."""
     values = constant_inputs(plan.program)
     if len(values) != len(constants):
@@ -44,9 +41,11 @@ def bind_constants(
     for position, (value, tensor) in enumerate(zip(values, constants, strict=True)):
         check_tensor(f"constant {position}", tensor, plan.program.type_of(value))
         tensors[value] = tensor.detach()
-    tensors.update((c.value, _materialise(plan.program, c)) for c in plan.program.constants)
+    for constant in plan.program.constants:
+        unaligned = constant_tensor(constant, plan.program.type_of(constant.value))
+        tensors[constant.value] = unaligned.clone()
     with torch.no_grad(), torch.inference_mode(False):
-        run_nodes(plan.program, plan.layout.folded, tensors)
+        run(plan.program, plan.layout.folded, tensors)
         pointers = tuple(_laid_out(plan, value, tensors[value]) for value in plan.layout.constants)
     return BoundConstants(tensors, pointers, _snapshots(plan, values, tensors, pointers))
 
@@ -73,21 +72,15 @@ def has_layout(tensor: torch.Tensor, type_: TensorType) -> bool:
 
 def with_layout(tensor: torch.Tensor, type_: TensorType) -> torch.Tensor:
     """`tensor` itself if it has the layout of `type_`, else a copy that has."""
-    if has_layout(tensor, type_):
-        return tensor
+    return tensor if has_layout(tensor, type_) else copy_in_layout(tensor, type_)
+
+
+def copy_in_layout(tensor: torch.Tensor, type_: TensorType) -> torch.Tensor:
+    """A copy of `tensor` with the strides of `type_`."""
     copy = torch.empty_strided(
         tuple(tensor.shape), type_.element_strides, dtype=tensor.dtype, device="cpu"
     )
     return copy.copy_(tensor)
-
-
-def _materialise(program: Graph, constant: Constant) -> torch.Tensor:
-    type_ = program.type_of(constant.value)
-    shape = static_shape(type_.shape)
-    if type_.elems == 0:
-        return torch.empty(shape, dtype=to_torch(type_.dtype), device="cpu")
-    flat = torch.frombuffer(bytearray(constant.data), dtype=to_torch(type_.dtype))
-    return flat.clone().reshape(shape)  # the clone is aligned
 
 
 def _laid_out(plan: Plan, value: int, tensor: torch.Tensor) -> torch.Tensor:

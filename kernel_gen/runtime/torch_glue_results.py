@@ -6,22 +6,20 @@ from collections.abc import Sequence
 
 import torch
 
+from kernel_gen.frontend.torch_run import run
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.aliases import view_path
 from kernel_gen.runtime.layout import mutated_inputs, user_inputs
-from kernel_gen.runtime.torch_glue_constants import Environment, RunNodes
+from kernel_gen.runtime.torch_glue_constants import Environment, copy_in_layout, has_layout
 
 
 class Results:
     """Turns the environment of a finished run into outputs, in the order eager would do it:
     copies of old values first, then the writes, then views, which see what was written."""
 
-    def __init__(
-        self, program: Graph, constants: dict[int, torch.Tensor], run_nodes: RunNodes
-    ) -> None:
+    def __init__(self, program: Graph, constants: dict[int, torch.Tensor]) -> None:
         self._program = program
         self._constants = constants
-        self._run_nodes = run_nodes
         users = {value: i for i, value in enumerate(user_inputs(program))}
         self._user_position = [users.get(item.value) for item in program.inputs]
         self._paths = [view_path(program, output) for output in program.outputs]
@@ -44,10 +42,7 @@ class Results:
         """One tensor per output of the program."""
         program = self._program
         targets = {i: self._input(i, inputs) for i in self._mutated}
-        given = {_storage(t) for t in (*inputs, *self._constants.values())}
-        results: list[torch.Tensor | None] = [
-            self._computed(number, env, given) for number in range(len(program.outputs))
-        ]
+        results = self._computed(inputs, env)
         self._write(targets, results)
         for number, output in enumerate(program.outputs):
             if output.mutates is not None:
@@ -56,14 +51,31 @@ class Results:
                 results[number] = self._view(number, inputs)
         return [tensor for tensor in results if tensor is not None]
 
-    def _computed(self, number: int, env: Environment, given: set[int]) -> torch.Tensor | None:
-        """The output's own tensor; a copy where it would share memory with what came in."""
-        output = self._program.outputs[number]
-        if output.mutates is None and self._paths[number] is not None:
-            return None
-        tensor = env[output.value]
-        keeps = output.alias_of is not None and output.mutates is None
-        return tensor.clone() if not keeps and _storage(tensor) in given else tensor
+    def _computed(
+        self, inputs: Sequence[torch.Tensor], env: Environment
+    ) -> list[torch.Tensor | None]:
+        """The outputs' own tensors: copies where torch made views of what came in or of another
+        output, or chose another layout than eager. None for views of inputs."""
+        taken = {_storage(t) for t in (*inputs, *self._constants.values())}
+        found: list[torch.Tensor | None] = []
+        own: dict[int, torch.Tensor] = {}  # value -> tensor: one value twice is one tensor
+        for output, path in zip(self._program.outputs, self._paths, strict=True):
+            if output.mutates is None and path is not None:
+                found.append(None)
+            elif output.mutates is None and output.alias_of is not None:
+                found.append(env[output.value])
+            else:
+                if output.value not in own:
+                    own[output.value] = self._owned(output.value, env[output.value], taken)
+                    taken.add(_storage(own[output.value]))
+                found.append(own[output.value])
+        return found
+
+    def _owned(self, value: int, tensor: torch.Tensor, taken: set[int]) -> torch.Tensor:
+        type_ = self._program.type_of(value)
+        if has_layout(tensor, type_) and _storage(tensor) not in taken:
+            return tensor
+        return copy_in_layout(tensor, type_)
 
     def _write(
         self, targets: dict[int, torch.Tensor], results: Sequence[torch.Tensor | None]
@@ -80,7 +92,7 @@ class Results:
             return tensor
         start = self._program.nodes[path[0]].inputs[0]
         env: dict[int, torch.Tensor] = {start: tensor}
-        self._run_nodes(self._program, path, env)
+        run(self._program, path, env)
         return env[output.value]
 
     def _input(self, position: int, inputs: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -19,7 +19,6 @@ from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 from kernel_gen.runtime.trust import Signer, Trust
 from tests.runtime.small_plans import chain_graph, plan_of
-from tests.runtime.torch_nodes import run_nodes
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def test_round_trip_runs(folder: Path, trust: Trust, plan: Plan) -> None:
     assert found == plan
     assert found.id == plan.id
     x, y, w = torch.randn(3, 4, 6)
-    (result,) = TorchPlan(found, run_nodes).bind([w])([x, y], 1)
+    (result,) = TorchPlan(found).bind([w])([x, y], 1)
     assert torch.equal(result, (x + y) * w - x)
 
 

@@ -20,11 +20,10 @@ from kernel_gen.runtime.native import NativePlan
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
 from tests.runtime.small_plans import chain_graph, f32, plan_of, with_provenance
-from tests.runtime.torch_nodes import run_nodes
 
 
 def bind(plan: Plan, *constants: torch.Tensor) -> BoundPlan:
-    return TorchPlan(plan, run_nodes).bind(constants)
+    return TorchPlan(plan).bind(constants)
 
 
 @pytest.mark.parametrize("packed", [(), (2,)])
@@ -197,7 +196,7 @@ def test_requirements_are_checked_before_loading(
     plan = with_provenance(plan_of(chain_graph(), compiler), requires=("amx9000",))
     monkeypatch.setattr(NativePlan, "__init__", None)  # loading would fail otherwise
     with pytest.raises(Unavailable, match="the CPU lacks amx9000"):
-        TorchPlan(plan, run_nodes)
+        TorchPlan(plan)
 
 
 def test_threads_run_at_once(compiler: Compiler) -> None:

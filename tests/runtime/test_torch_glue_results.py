@@ -10,11 +10,10 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
 from tests.runtime.small_plans import f32, plan_of
-from tests.runtime.torch_nodes import run_nodes
 
 
 def bind(plan: Plan, *constants: torch.Tensor) -> BoundPlan:
-    return TorchPlan(plan, run_nodes).bind(constants)
+    return TorchPlan(plan).bind(constants)
 
 
 def shares(a: torch.Tensor, b: torch.Tensor) -> bool:
