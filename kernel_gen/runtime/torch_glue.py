@@ -112,8 +112,10 @@ class BoundPlan:
         pools = _pools(plan)
         self._steps = [_step(plan, i, s, read, pools) for i, s in enumerate(plan.layout.segments)]
         self._dead = _dead_after(plan)
-        self._results = Results(plan.program, constants.tensors)
+        self._results = Results(plan.program, constants.tensors, plan.layout.buffers)
         self._direct = self._direct_order(pools)
+        named = _read_as_tensors(plan)
+        self._tensors = {v: t for v, t in constants.tensors.items() if v in named}
         self._contexts: list[_Context] = []
 
     def _create(self, native: NativePlan | None) -> ctypes.c_void_p | None:
@@ -184,7 +186,7 @@ class BoundPlan:
         return results
 
     def _run(self, context: _Context, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        env = dict(self._constants.tensors)
+        env = self._tensors.copy()
         env.update(zip(self._users, inputs, strict=True))
         for step, dead in zip(self._steps, self._dead, strict=True):
             if isinstance(step, _Compiled):
@@ -232,6 +234,15 @@ def _step(
     assert isinstance(group, FrameworkGroup)
     fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
     return _Framework(group.nodes, fetched)
+
+
+def _read_as_tensors(plan: Plan) -> set[int]:
+    """Values that framework groups read or the program returns."""
+    found = {output.value for output in plan.program.outputs}
+    for group in plan.cover.groups:
+        if isinstance(group, FrameworkGroup):
+            found.update(v for node in group.nodes for v in plan.program.nodes[node].inputs)
+    return found
 
 
 def _dead_after(plan: Plan) -> list[list[int]]:

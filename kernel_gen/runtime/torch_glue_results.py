@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -17,12 +17,17 @@ class Results:
     """Turns the environment of a finished run into outputs, in the order eager would do it:
     copies of old values first, then the writes, then views, which see what was written."""
 
-    def __init__(self, program: Graph, constants: dict[int, torch.Tensor]) -> None:
+    def __init__(
+        self, program: Graph, constants: dict[int, torch.Tensor], buffers: Iterable[int]
+    ) -> None:
+        """`buffers` are values that kernels write to memory that only the run knows."""
         self._program = program
         self._constants = constants
         users = {value: i for i, value in enumerate(user_inputs(program))}
         self._user_position = [users.get(item.value) for item in program.inputs]
         self._paths = [view_path(program, output) for output in program.outputs]
+        self._private = frozenset(buffers)
+        self._bound_storages = {_storage(tensor) for tensor in constants.values()}
         self._given = {*users, *constants}
         self._mutated = [
             i for i, item in enumerate(program.inputs) if item.value in mutated_inputs(program)
@@ -56,13 +61,13 @@ class Results:
     ) -> list[torch.Tensor | None]:
         """The outputs' own tensors: copies where torch made views of what came in or of another
         output, or chose another layout than eager. None for views of inputs."""
-        taken = {_storage(t) for t in (*inputs, *self._constants.values())}
+        taken = {_storage(tensor) for tensor in inputs} | self._bound_storages
         found: list[torch.Tensor | None] = []
         own: dict[int, torch.Tensor] = {}  # value -> tensor: one value twice is one tensor
         for output, path in zip(self._program.outputs, self._paths, strict=True):
             if output.mutates is None and path is not None:
                 found.append(None)
-            elif output.mutates is None and output.alias_of is not None:
+            elif (output.mutates is None and output.alias_of is not None) or output.value in self._private:
                 found.append(env[output.value])
             else:
                 if output.value not in own:
