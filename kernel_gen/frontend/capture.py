@@ -28,6 +28,7 @@ from kernel_gen.frontend.exporting import (
     literal_names,
     needs_functional_form,
 )
+from kernel_gen.frontend.folding import fold_framework
 from kernel_gen.frontend.outputs import read_outputs
 from kernel_gen.frontend.reader import read
 from kernel_gen.frontend.reading import Reading
@@ -90,7 +91,7 @@ def _read_fully(program: torch.export.ExportedProgram, literals: frozenset[str])
 def _finish(state: Reading, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
     in_spec, out_spec = state.program.call_spec
     results, mutations = read_outputs(state)
-    graph = tidy(with_strides(state.builder.build(), state.strides))
+    graph = tidy(fold_framework(with_strides(state.builder.build(), state.strides)))
     leaves = tuple(
         True if isinstance(leaf, torch.Tensor) else ConstantResult(leaf)
         for leaf in pytree.tree_leaves((args, kwargs))

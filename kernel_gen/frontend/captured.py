@@ -125,9 +125,10 @@ class Captured:
             return list(args) if all(isinstance(a, torch.Tensor) for a in args) else None
         leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
         if spec != self.in_spec:
-            leaves = self._reordered(args, kwargs)
-            if leaves is None:
+            reordered = self._reordered(args, kwargs)
+            if reordered is None:
                 return None
+            leaves = reordered
         if not all(map(_fits, leaves, self.leaves)):
             return None
         return [leaves[b.position] for b in self.bindings if isinstance(b, UserLeaf)]

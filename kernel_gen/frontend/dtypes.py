@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -100,11 +101,11 @@ def fits(value: bool | int | float, dtype: DType) -> bool:
     """Whether a Python number has a meaning in `dtype` (integers must be in range)."""
     if dtype.is_float or dtype is DType.BOOL:
         return True
-    if value != value or value in (float("inf"), float("-inf")):
+    if not math.isfinite(value):
         return False
     bits = _INTEGER_BITS[dtype]
     low, high = (0, 2**bits - 1) if dtype is DType.U8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    return low <= value <= high
+    return bool(low <= value <= high)
 
 
 def rounded(value: bool | int | float, dtype: DType) -> float:

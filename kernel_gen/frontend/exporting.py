@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
 
@@ -54,6 +56,7 @@ def export(
     dynamic_shapes: Any = None,
 ) -> torch.export.ExportedProgram:
     """The module as an exported program; raises UnsupportedModel with torch's reason."""
+    _register_caches()
     try:
         with _quiet(), torch.no_grad():
             return torch.export.export(
@@ -66,6 +69,19 @@ def export(
             f"torch.export cannot capture {type(module).__name__}: "
             f"{type(error).__name__}: {_first_lines(str(error))}"
         ) from error
+
+
+def _register_caches() -> None:
+    """Lets the key-value caches of `transformers` pass as results, by that library's own means."""
+    caches = sys.modules.get("transformers.cache_utils")
+    if caches is None or getattr(caches, "DynamicCache", None) in pytree.SUPPORTED_NODES:
+        return
+    try:
+        from transformers.integrations.executorch import register_dynamic_cache_export_support
+    except ImportError:
+        return  # a version without it: such results are then reported as unsupported
+    register: Callable[[], None] = register_dynamic_cache_export_support
+    register()
 
 
 def _first_lines(message: str, limit: int = 600) -> str:
@@ -110,16 +126,12 @@ def decompose(
     """The functional form with only the operators of `table` decomposed."""
     try:
         with _quiet(), torch.no_grad():
-            return program.run_decompositions(table)
+            result: torch.export.ExportedProgram = program.run_decompositions(table)
+            return result
     except Exception as error:
         raise UnsupportedModel(
             f"torch cannot make the program functional: {_first_lines(str(error))}"
         ) from error
-
-
-def tensor_placeholders(graph: fx.Graph) -> list[fx.Node]:
-    """Placeholders in order."""
-    return [node for node in graph.nodes if node.op == "placeholder"]
 
 
 def literal_names(graph: fx.Graph) -> frozenset[str]:

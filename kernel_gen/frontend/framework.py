@@ -22,6 +22,7 @@ from kernel_gen.frontend.dtypes import from_torch, is_supported, to_torch
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr
 
+_DTYPES = frozenset(dtype.value for dtype in DType)
 _TARGET = re.compile(r"(aten|prims)\.([a-z][a-z0-9_]*|_[a-z][a-z0-9_]*)\.([A-Za-z0-9_]+)\Z")
 _FORMATS = {
     "contiguous": torch.contiguous_format,
@@ -36,7 +37,58 @@ _REFUSED = re.compile(
     r"resize|rename|pin_memory|as_subclass|requires_grad|retain_grad|backward\Z"
 )
 _PRIVATE = frozenset(
-    ["_softmax", "_log_softmax", "_safe_softmax", "_to_copy", "_unsafe_view", "_unsafe_index", "_weight_norm", "_weight_norm_interface", "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training", "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_cdist_forward", "_pdist_forward", "_euclidean_dist", "_embedding_bag", "_embedding_bag_forward_only", "_fft_c2c", "_fft_c2r", "_fft_r2c", "_fused_rms_norm", "_prelu_kernel", "_local_scalar_dense", "_conj", "_trilinear", "_linalg_det", "_linalg_slogdet", "_linalg_svd", "_linalg_eigh", "_linalg_solve_ex", "_ctc_loss", "_fused_dropout", "_grid_sampler_2d_cpu_fallback", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "_thnn_fused_lstm_cell", "_native_multi_head_attention", "_transformer_encoder_layer_fwd", "_stack", "_unique", "_unique2", "_assert_tensor_metadata", "_int_mm", "_masked_softmax", "_chunk_cat"]
+    [
+        "_softmax",
+        "_log_softmax",
+        "_safe_softmax",
+        "_to_copy",
+        "_unsafe_view",
+        "_unsafe_index",
+        "_weight_norm",
+        "_weight_norm_interface",
+        "_native_batch_norm_legit_functional",
+        "_native_batch_norm_legit_no_training",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_attention_math",
+        "_adaptive_avg_pool2d",
+        "_adaptive_avg_pool3d",
+        "_cdist_forward",
+        "_pdist_forward",
+        "_euclidean_dist",
+        "_embedding_bag",
+        "_embedding_bag_forward_only",
+        "_fft_c2c",
+        "_fft_c2r",
+        "_fft_r2c",
+        "_fused_rms_norm",
+        "_prelu_kernel",
+        "_local_scalar_dense",
+        "_conj",
+        "_trilinear",
+        "_linalg_det",
+        "_linalg_slogdet",
+        "_linalg_svd",
+        "_linalg_eigh",
+        "_linalg_solve_ex",
+        "_ctc_loss",
+        "_fused_dropout",
+        "_grid_sampler_2d_cpu_fallback",
+        "_upsample_bilinear2d_aa",
+        "_upsample_bicubic2d_aa",
+        "_upsample_nearest_exact1d",
+        "_upsample_nearest_exact2d",
+        "_upsample_nearest_exact3d",
+        "_thnn_fused_lstm_cell",
+        "_native_multi_head_attention",
+        "_transformer_encoder_layer_fwd",
+        "_stack",
+        "_unique",
+        "_unique2",
+        "_assert_tensor_metadata",
+        "_int_mm",
+        "_masked_softmax",
+        "_chunk_cat",
+    ]
 )
 
 
@@ -96,7 +148,7 @@ def _decode(arg: Attr, values: Sequence[Any]) -> Any:
             return values[place]
         case ("list", *items):
             return [_decode(item, values) for item in items]
-        case ("dtype", str() as name) if name in DType:
+        case ("dtype", str() as name) if name in _DTYPES:
             return to_torch(DType(name))
         case ("format", str() as name) if name in _FORMATS:
             return _FORMATS[name]

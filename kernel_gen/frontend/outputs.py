@@ -1,4 +1,4 @@
-"""Results of an exported program: fresh tensors, the inputs themselves, views of them, constants."""
+"""Results of an exported program: fresh tensors, inputs themselves, views of them, constants."""
 
 from __future__ import annotations
 

@@ -22,7 +22,26 @@ from kernel_gen.ir.types import Sym, TensorType
 _CHECKS = ("_assert", "sym_constrain_range", "_functional_assert", "_functional_sym_constrain")
 # Operators whose extents among the arguments only restate the result's shape.
 _SHAPE_TAKING = frozenset(
-    ["view", "reshape", "_unsafe_view", "_reshape_alias", "expand", "expand_copy", "broadcast_to", "unflatten", "slice", "arange", "full", "zeros", "ones", "empty", "new_full", "new_zeros", "new_ones", "new_empty"]
+    [
+        "view",
+        "reshape",
+        "_unsafe_view",
+        "_reshape_alias",
+        "expand",
+        "expand_copy",
+        "broadcast_to",
+        "unflatten",
+        "slice",
+        "arange",
+        "full",
+        "zeros",
+        "ones",
+        "empty",
+        "new_full",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+    ]
 )
 
 
@@ -149,7 +168,10 @@ def _lowered(
     rule = rule_for(packet, target._overloadname) if namespace in ("aten", "prims") else None
     if rule is None:
         raise _refusal(target)
-    if any(used and kind is None for used, kind in zip(state.lowering.used, state.lowering.out)):
+    if any(
+        used and kind is None
+        for used, kind in zip(state.lowering.used, state.lowering.out, strict=True)
+    ):
         raise NotLowered(f"{target} gives a type that the graph has no name for", decompose=False)
     arguments = _bind(state, node, target)
     if packet not in _SHAPE_TAKING and _holds_symbol(list(arguments.values())):

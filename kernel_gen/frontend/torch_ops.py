@@ -24,11 +24,82 @@ Tensor = torch.Tensor
 _DIRECT: dict[str, Call] = {
     **{
         name: getattr(torch, name)
-        for name in ["abs", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "erfc", "sigmoid", "relu", "sign", "floor", "ceil", "round", "trunc", "logical_not", "bitwise_not", "isnan", "isinf", "isfinite", "add", "sub", "mul", "div", "remainder", "fmod", "pow", "maximum", "minimum", "atan2", "copysign", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "eq", "ne", "lt", "le", "gt", "ge", "where", "matmul", "square"]
+        for name in [
+            "abs",
+            "neg",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sqrt",
+            "rsqrt",
+            "reciprocal",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "erf",
+            "erfc",
+            "sigmoid",
+            "relu",
+            "sign",
+            "floor",
+            "ceil",
+            "round",
+            "trunc",
+            "logical_not",
+            "bitwise_not",
+            "isnan",
+            "isinf",
+            "isfinite",
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "remainder",
+            "fmod",
+            "pow",
+            "maximum",
+            "minimum",
+            "atan2",
+            "copysign",
+            "bitwise_and",
+            "bitwise_or",
+            "bitwise_xor",
+            "logical_and",
+            "logical_or",
+            "logical_xor",
+            "eq",
+            "ne",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "where",
+            "matmul",
+            "square",
+        ]
     },
     **{
         name: getattr(F, name)
-        for name in ["linear", "silu", "hardswish", "hardsigmoid", "relu6", "mish", "softplus", "logsigmoid"]
+        for name in [
+            "linear",
+            "silu",
+            "hardswish",
+            "hardsigmoid",
+            "relu6",
+            "mish",
+            "softplus",
+            "logsigmoid",
+        ]
     },
     "floor_div": torch.floor_divide,
     "shift_left": torch.bitwise_left_shift,
@@ -45,7 +116,27 @@ _SWAPPED = {
     "ge": "le",
 }
 _NUMBER_RIGHT = frozenset(
-    ["add", "sub", "mul", "div", "remainder", "fmod", "pow", "floor_div", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"]
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "remainder",
+        "fmod",
+        "pow",
+        "floor_div",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "shift_left",
+        "shift_right",
+    ]
 )
 
 
@@ -235,8 +326,9 @@ def _truth(function: Call) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
 def _position(function: Call) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
     def position(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         if len(dims) == 1:
-            return function(x, dims[0], keepdim)  # type: ignore[no-any-return]
-        found = function(x)
+            along: Tensor = function(x, dims[0], keepdim)
+            return along
+        found: Tensor = function(x)
         return found.reshape((1,) * x.dim()) if keepdim else found
 
     return position
@@ -272,7 +364,7 @@ def _layer_norm(a: _Attrs) -> Call:
 
     def call(x: Tensor, *rest: Tensor) -> Tensor:
         weight, bias = _optional(a, rest)
-        return F.layer_norm(x, x.shape[-axes:], weight, bias, eps)  # type: ignore[arg-type]
+        return F.layer_norm(x, x.shape[-axes:], weight, bias, eps)
 
     return call
 
@@ -284,14 +376,22 @@ def _rms_norm(a: _Attrs) -> Call:
 
 def _group_norm(a: _Attrs) -> Call:
     groups, eps = a.int("groups"), a.float("eps")
-    return lambda x, *rest: F.group_norm(x, groups, *_optional(a, rest), eps)
+
+    def call(x: Tensor, *rest: Tensor) -> Tensor:
+        weight, bias = _optional(a, rest)
+        return F.group_norm(x, groups, weight, bias, eps)
+
+    return call
 
 
 def _batch_norm(a: _Attrs) -> Call:
     eps = a.float("eps")
-    return lambda x, mean, var, *rest: F.batch_norm(
-        x, mean, var, *_optional(a, rest), training=False, momentum=0.0, eps=eps
-    )
+
+    def call(x: Tensor, mean: Tensor, var: Tensor, *rest: Tensor) -> Tensor:
+        weight, bias = _optional(a, rest)
+        return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps)
+
+    return call
 
 
 def _gelu(a: _Attrs) -> Call:

@@ -94,6 +94,7 @@ class Lowering:
         self.name = ""  # the operator, for messages: "aten.add.Tensor"
         self.label = ""  # the call, for people
         self._made: dict[int, tuple[str, tuple[int, ...], dict[str, Attr]]] = {}
+        self._sources: dict[object, int] = {}  # nodes without operands are made once
 
     @property
     def out_type(self) -> TensorType:
@@ -107,9 +108,24 @@ class Lowering:
 
     def op(self, op: str, *operands: Val, **attrs: Attr) -> Val:
         """One node with one output."""
-        ids = (operand.id for operand in operands)
-        value = self.builder.op(op, *ids, name=self.label, **attrs)
+        if not operands:
+            return self._source(op, attrs)
+        value = self._node(op, [operand.id for operand in operands], attrs)
         self._made[value] = (op, tuple(operand.id for operand in operands), attrs)
+        return self.val(value)
+
+    def _node(self, op: str, operands: list[int], attrs: dict[str, Attr]) -> int:
+        given: dict[str, Any] = dict(attrs)
+        value: int = self.builder.op(op, *operands, name=self.label, **given)
+        return value
+
+    def _source(self, op: str, attrs: dict[str, Attr]) -> Val:
+        # repr tells 1 from 1.0 and True, 0.0 from -0.0, and makes NaN equal to itself.
+        key = (op, repr(sorted(attrs.items())))
+        value = self._sources.get(key)
+        if value is None:
+            value = self._sources[key] = self._node(op, [], attrs)
+            self._made[value] = (op, (), attrs)
         return self.val(value)
 
     def made_by(self, value: Val, op: str) -> tuple[tuple[Val, ...], dict[str, Attr]] | None:

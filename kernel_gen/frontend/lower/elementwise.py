@@ -147,11 +147,18 @@ def add_scaled(
     c: Lowering, op: str, left: Val | Number, right: Val | Number, alpha: Number, dtype: DType
 ) -> Val:
     """`left ± alpha · right`; the product of narrow floats is kept in fp32, as torch does."""
+    if dtype.is_integer and isinstance(left, Val) and c.known_number(right) == 0:
+        return _unchanged(c, left, dtype)
     if alpha == 1 or dtype.compute is dtype:
         return binary(c, op, left, scaled(c, right, alpha, dtype), dtype)
     wide = dtype.compute
     left, right = _round_then_widen(c, left, dtype), _round_then_widen(c, right, dtype)
     return c.cast(binary(c, op, left, scaled(c, right, alpha, wide), wide), dtype)
+
+
+def _unchanged(c: Lowering, value: Val, dtype: DType) -> Val:
+    """`value + 0` for integers; a float zero would change -0.0."""
+    return c.cast(value, dtype)
 
 
 def _round_then_widen(c: Lowering, value: Val | Number, dtype: DType) -> Val:
@@ -391,7 +398,8 @@ def cast(c: Lowering, a: Args) -> Result:
     "resolve_neg alias_copy"
 )
 def identity(c: Lowering, a: Args) -> Result:
-    return a["self"]
+    value: Val = a["self"]
+    return value
 
 
 @lowers("convert_element_type")
@@ -404,8 +412,7 @@ def convert_element_type(c: Lowering, a: Args) -> Result:
 @lowers("dropout feature_dropout alpha_dropout feature_alpha_dropout")
 def dropout(c: Lowering, a: Args) -> Result:
     if a["train"] and a["p"] != 0:
-        raise NotLowered(
-            f"{c.name} draws random numbers in training", code="random", decompose=False
-        )
+        sentence = f"{c.name} draws random numbers in training"
+        raise NotLowered(sentence, code="random", decompose=False)
     value: Val = a["input"]
     return value

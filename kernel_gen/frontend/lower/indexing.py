@@ -17,6 +17,7 @@ from kernel_gen.frontend.lower.core import (
     lowers,
 )
 from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Attr
 
 _INDEX_TYPES = (DType.I64, DType.I32)
 
@@ -38,7 +39,8 @@ def embedding(c: Lowering, a: Args) -> Result:
 
 @lowers("index_select")
 def index_select(c: Lowering, a: Args) -> Result:
-    value, index = a["self"], _index(c, a["index"])
+    index, value = _index(c, a["index"]), a["self"]
+    assert isinstance(value, Val)
     if value.rank == 0:
         return value
     if index.rank == 0:
@@ -97,17 +99,19 @@ def from_front(c: Lowering, index: Val, size: int) -> Val:
 
 
 def _is_never_negative(c: Lowering, index: Val) -> bool:
-    for view in ("reshape", "expand", "permute", "slice", "cast"):
-        made = c.made_by(index, view)
+    for op in ("reshape", "expand", "permute", "slice", "cast", "add", "mul"):
+        made = c.made_by(index, op)
         if made is not None:
-            return _is_never_negative(c, made[0][0])
+            return all(_is_never_negative(c, operand) for operand in made[0])
     if any(c.made_by(index, op) for op in ("argmax", "argmin")):
         return True
-    iota = c.made_by(index, "iota")
-    if iota is None:
-        return False
-    start, step = iota[1]["start"], iota[1]["step"]
-    return isinstance(start, int) and isinstance(step, int) and start >= 0 and step >= 0
+    iota, full = c.made_by(index, "iota"), c.made_by(index, "full")
+    numbers: list[Attr] = []
+    if iota is not None:
+        numbers = [iota[1]["start"], iota[1]["step"]]
+    elif full is not None:
+        numbers = [full[1]["value"]]
+    return bool(numbers) and all(isinstance(n, int) and n >= 0 for n in numbers)
 
 
 @lowers("full zeros ones empty.memory_format new_full new_zeros new_ones new_empty")
