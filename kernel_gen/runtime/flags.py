@@ -9,6 +9,7 @@ _COMMON = (
     "-O3",
     "-fPIC",
     "-fwrapv",  # integers wrap
+    "-fno-strict-aliasing",  # scratch is reused by values of several types
     "-fno-math-errno",  # sqrt and rounding become instructions
     "-fno-trapping-math",  # selections may compute both sides
     "-ffp-contract=fast",  # a*b+c is one rounding; NaN, infinities and signed zeros stay exact

@@ -17,9 +17,17 @@ values they hold in registers by `Scope.define`, and ask for stores or values.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear, flat_operands
+from kernel_gen.codegen.cpu.linear import (
+    FlatLoad,
+    FlatNest,
+    FlatStore,
+    Linear,
+    flat_operands,
+    own_axes,
+)
 from kernel_gen.codegen.cpu.ops import OpWriter, Value
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectypes import (
@@ -58,6 +66,7 @@ class Scope:
     parent: Scope | None = None
     axes: dict[str, Binding] = field(default_factory=dict)
     part: str | None = None
+    depth: int = 0
     text: list[str] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
 
@@ -65,8 +74,14 @@ class Scope:
         self, head: str, axes: dict[str, Binding] | None = None, part: str | None = None
     ) -> Scope:
         """A nested block that starts with the line `head` (ending in a brace)."""
-        inner = Scope(self, dict(axes or {}), part)
+        inner = Scope(self, dict(axes or {}), part, self.depth + 1)
         inner.text.append(head)
+        return inner
+
+    def inline(self, axes: dict[str, Binding]) -> Scope:
+        """A scope without braces: its lines go straight into this block."""
+        inner = Scope(self, dict(axes), depth=self.depth + 1)
+        inner.text = self.text
         return inner
 
     def close(self) -> None:
@@ -82,36 +97,51 @@ class Scope:
         """Announces a value that is held in a C variable of this scope."""
         self.values[statement] = value
 
-    def binding(self, axis: str) -> Binding | None:
+    def _chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
         while scope is not None:
-            if axis in scope.axes:
-                return scope.axes[axis]
+            yield scope
             scope = scope.parent
-        return None
+
+    def outermost(self) -> Scope:
+        """The function scope."""
+        return list(self._chain())[-1]
+
+    def binding(self, axis: str) -> Binding | None:
+        return next((s.axes[axis] for s in self._chain() if axis in s.axes), None)
+
+    def binder(self, axis: str) -> Scope:
+        """The scope that binds `axis`."""
+        for scope in self._chain():
+            if axis in scope.axes:
+                return scope
+        raise InternalError(f"axis {axis} is not bound here")
 
     def find(self, statement: int) -> Value | None:
-        scope: Scope | None = self
-        while scope is not None:
+        return next((s.values[statement] for s in self._chain() if statement in s.values), None)
+
+    def holder(self, statement: int) -> Scope:
+        """The scope that holds the value of `statement`."""
+        for scope in self._chain():
             if statement in scope.values:
-                return scope.values[statement]
-            scope = scope.parent
-        return None
+                return scope
+        raise InternalError(f"statement {statement} has no value here")
 
     def live_lanes(self) -> str | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if scope.part is not None:
-                return scope.part
-            scope = scope.parent
-        return None
+        """How many lanes count here, None for all."""
+        return next((s.part for s in self._chain() if s.part is not None), None)
 
 
 class Emitter:
     """Writes statements of one nest into scopes. `stream` holds outputs to store non-temporally."""
 
     def __init__(
-        self, nest: FlatNest, unit: Unit, lanes: Lanes, stream: frozenset[int] = frozenset()
+        self,
+        nest: FlatNest,
+        unit: Unit,
+        lanes: Lanes,
+        stream: frozenset[int] = frozenset(),
+        first_name: int = 0,
     ) -> None:
         self.nest = nest
         self.unit = unit
@@ -119,7 +149,7 @@ class Emitter:
         self.ops = OpWriter(unit, lanes)
         self.stream = stream
         self.live_axes = nest.statement_axes()
-        self._names = 0
+        self.names = first_name
 
     def root(self) -> Scope:
         """Function scope: typed operand pointers and symbols are declared in it."""
@@ -134,8 +164,8 @@ class Emitter:
 
     def fresh(self, stem: str = "v") -> str:
         """A variable name that occurs once in the kernel."""
-        self._names += 1
-        return f"{stem}{self._names}"
+        self.names += 1
+        return f"{stem}{self.names}"
 
     def declare(
         self, scope: Scope, dtype: DType, text: str, *, vector: bool, stem: str = "v"
@@ -147,44 +177,31 @@ class Emitter:
 
     def value(self, statement: int, scope: Scope) -> Value:
         """The value of a statement in `scope`, emitted where it belongs if it is not there yet."""
+        for needed in self._missing(statement, scope):
+            home = self._home(needed, scope)
+            home.define(needed, self._emit(needed, home))
         found = scope.find(statement)
-        if found is not None:
-            return found
-        home = self._home(statement, scope)
-        value = self._emit(statement, home)
-        home.define(statement, value)
-        return value
-
-    def _home(self, statement: int, scope: Scope) -> Scope:
-        """The outermost scope around `scope` that binds all axes of the statement.
-
-        Values defined by a template (reduction results) hold statements back that depend on them.
-        """
-        needed = self.live_axes[statement]
-        pinned = self._pinned(statement, scope)
-        home = scope
-        while home.parent is not None and home not in pinned:
-            parent = home.parent
-            if any(parent.binding(axis) is None for axis in needed):
-                break
-            home = parent
-        return home
-
-    def _pinned(self, statement: int, scope: Scope) -> list[Scope]:
-        """Scopes on the way out that define something this statement is made of."""
-        found: list[Scope] = []
-        for used in self._operands(statement):
-            if scope.find(used) is None:
-                found += self._pinned(used, scope)
-                continue
-            at = scope
-            while used not in at.values and at.parent is not None:
-                at = at.parent
-            found.append(at)
+        if found is None:
+            raise InternalError(f"statement {statement} was not emitted")
         return found
 
-    def _operands(self, statement: int) -> tuple[int, ...]:
-        return flat_operands(self.nest.statements[statement])
+    def _missing(self, statement: int, scope: Scope) -> list[int]:
+        """Statements still to emit for `statement`, operands first."""
+        found: set[int] = set()
+        todo = [statement]
+        while todo:
+            s = todo.pop()
+            if s not in found and scope.find(s) is None:
+                found.add(s)
+                todo += flat_operands(self.nest.statements[s])
+        return sorted(found)
+
+    def _home(self, statement: int, scope: Scope) -> Scope:
+        """The outermost scope that binds the statement's axes and sees all its operands."""
+        operands = flat_operands(self.nest.statements[statement])
+        places = [scope.holder(s) for s in operands]
+        places += [scope.binder(a) for a in own_axes(self.nest.statements[statement])]
+        return max(places, key=lambda s: s.depth, default=scope.outermost())
 
     def _emit(self, position: int, scope: Scope) -> Value:
         statement = self.nest.statements[position]
@@ -398,8 +415,6 @@ class Emitter:
         return f"({text} >= {guard.low} && {text} < {high})"
 
     def _index_value(self, statement: IndexValue, position: int, scope: Scope) -> Value:
-        for used in sorted(statement.index.statements()):
-            self.value(used, scope)
         axis = self._vector_axis(scope, statement.index.axes())
         if not self._varies(statement.index, axis, scope):
             text = self.ops.cast(
@@ -415,6 +430,17 @@ class Emitter:
         scope.add(f"for (int l = 0; l < {self.lanes.count}; l++) {name}[l] = {lane};")
         text = self.ops.cast(Value(name, DType.I64, True), statement.dtype)
         return Value(self.declare(scope, statement.dtype, text, vector=True), statement.dtype, True)
+
+    def live_mask(self, live: str) -> str:
+        """A mask of the first `live` lanes."""
+        kind = self.ops.c_type(DType.BOOL, vector=True)
+        lanes = ", ".join(str(i) for i in range(self.lanes.count))
+        name = self.unit.helper(
+            f"gaf_live_{kind}",
+            f"static inline {kind} gaf_live_{kind}(int n) {{ return ({kind}){{{lanes}}} < "
+            f"({SCALAR_C[self.lanes.mask]})n; }}",
+        )
+        return f"{name}({live})"
 
     # ---- stores ------------------------------------------------------------------------------
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.matmul import MatmulTemplate
+from kernel_gen.codegen.cpu.loops import LoopsTemplate
 from kernel_gen.codegen.cpu.pointwise import Pointwise
+from kernel_gen.codegen.cpu.row import RowTemplate
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.target import Target
 
 
 def templates(target: Target) -> tuple[Template, ...]:
-    """All templates for `target`."""
-    return (Pointwise(), MatmulTemplate())
+    """All templates for `target`: specialised ones first, the one that takes any nest last."""
+    return (
+        Pointwise(),
+        RowTemplate("row", columns=False),
+        RowTemplate("reduce", columns=True),
+        LoopsTemplate(),
+    )

@@ -1,0 +1,185 @@
+"""The accumulator variables of one stage: for each reduction, row in flight and unrolled vector."""
+
+from __future__ import annotations
+
+from kernel_gen.codegen.cpu.accumulate import Accumulator
+from kernel_gen.codegen.cpu.emit import Emitter, Scope
+from kernel_gen.codegen.cpu.ops import Value
+from kernel_gen.codegen.cpu.phases import Stage
+from kernel_gen.codegen.cpu.scratch import Scratch
+from kernel_gen.codegen.cpu.vectypes import vector_type
+from kernel_gen.errors import InternalError
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import Contract, Reduce
+
+
+class StageAccumulators:
+    """Variables are named a<reduction>_<unit>_<column>, flushed ones w…, folded ones f…."""
+
+    def __init__(
+        self, emitter: Emitter, stage: Stage, units: int, columns: int, *, fold: bool, vector: bool
+    ) -> None:
+        self.emitter = emitter
+        self.ops = emitter.ops
+        self.stage = stage
+        self.units = units
+        self.columns = columns
+        self.fold = fold  # lanes are parts of one row: they fold into a scalar at the end
+        self.vector = vector
+        self.kinds = {r: self._kind(r) for r in stage.reduces}
+        self._prefix = "a"
+
+    def _kind(self, r: int) -> Accumulator:
+        statement = self._statement(r)
+        arg = self.emitter.nest.statements[
+            statement.arg if isinstance(statement, Reduce) else statement.lhs
+        ]
+        return Accumulator.of(statement, arg.dtype)
+
+    def _statement(self, r: int) -> Reduce | Contract:
+        statement = self.emitter.nest.statements[r]
+        if not isinstance(statement, Reduce | Contract):
+            raise InternalError(f"statement {r} does not reduce")
+        return statement
+
+    @property
+    def needs_flush(self) -> bool:
+        return any(kind.compensates for kind in self.kinds.values())
+
+    def _all(self) -> list[tuple[int, int, int]]:
+        return [
+            (r, n, c)
+            for r in self.stage.reduces
+            for n in range(self.units)
+            for c in range(self.columns)
+        ]
+
+    def declare(self, scope: Scope) -> None:
+        """Accumulators at their start values."""
+        for r, n, c in self._all():
+            scope.add(self.kinds[r].declare(self.ops, f"a{r}_{n}_{c}", self.vector))
+
+    def open_block(self, scope: Scope) -> None:
+        """Fresh accumulators for one block of a long sum."""
+        for r, n, c in self._all():
+            scope.add(self.kinds[r].declare(self.ops, f"w{r}_{n}_{c}", self.vector))
+        self._prefix = "w"
+
+    def close_block(self, scope: Scope) -> None:
+        """The block's accumulators go into the outer ones."""
+        for r, n, c in self._all():
+            line = self.kinds[r].merge(self.ops, f"a{r}_{n}_{c}", f"w{r}_{n}_{c}", self.vector)
+            scope.add(line)
+        self._prefix = "a"
+
+    def step(self, cell: Scope, r: int, unit: int, column: int) -> None:
+        """Takes in the reduced value at the cell's point; dead lanes of a tail count nothing."""
+        kind, statement = self.kinds[r], self._statement(r)
+        value = self._argument(cell, statement, kind)
+        position = self._position(cell, statement) if kind.is_arg else ""
+        live = cell.live_lanes()
+        if live is not None and self.fold:
+            mask = self.emitter.live_mask(live)
+            dead = Value(kind.identity(self.ops, self.vector), kind.value, self.vector)
+            picked = self.ops.select(Value(mask, DType.BOOL, True), value, dead)
+            value = Value(picked, kind.value, self.vector)
+            if kind.is_arg:
+                at = self.ops.mask_for(mask, DType.I64)
+                position = f"({position} | ~{at})"  # -1 in dead lanes
+        name = f"{self._prefix}{r}_{unit}_{column}"
+        cell.add(kind.step(self.ops, name, value.text, position, self.vector))
+
+    def _argument(self, cell: Scope, statement: Reduce | Contract, kind: Accumulator) -> Value:
+        if isinstance(statement, Contract):
+            pair = [self._converted(cell, s, kind.value) for s in (statement.lhs, statement.rhs)]
+            text = f"({self.ops.compute('mul', kind.value, pair)})"
+            value = Value(text, kind.value, any(v.vector for v in pair))
+        else:
+            value = self._converted(cell, statement.arg, kind.value)
+        return self.ops.broadcast(value) if self.vector else value
+
+    def _converted(self, cell: Scope, s: int, dtype: DType) -> Value:
+        value = self.emitter.value(s, cell)
+        return Value(self.ops.cast(value, dtype), dtype, value.vector)
+
+    def _position(self, cell: Scope, statement: Reduce | Contract) -> str:
+        """Flattened position of the cell along the reduced axes, in their order."""
+        text = "0"
+        varies = None
+        for axis in statement.axes:
+            binding = cell.binding(axis)
+            if binding is None:
+                raise InternalError(f"axis {axis} is not bound here")
+            text = f"({text} * {self.emitter.nest.extent_text(axis)} + {binding.text})"
+            varies = axis if binding.vector else varies
+        if not self.vector:
+            return f"(gaf_i64){text}"
+        kind = vector_type(self.emitter.unit, DType.I64, self.emitter.lanes.count)
+        if varies is None:
+            return f"({kind}{{}} + (gaf_i64){text})"
+        after = statement.axes[statement.axes.index(varies) + 1 :]
+        stride = " * ".join(self.emitter.nest.extent_text(a) for a in after) or "1"
+        lanes = ", ".join(str(i) for i in range(self.emitter.lanes.count))
+        return f"(({kind}){{{lanes}}} * (gaf_i64)({stride}) + (gaf_i64){text})"
+
+    def finish(self, scope: Scope, r: int, unit: int) -> None:
+        """Merges the unrolled accumulators and folds lanes that belong to one row."""
+        kind = self.kinds[r]
+        width = self.columns
+        while width > 1:
+            half = width // 2
+            for c in range(half):
+                one, other = f"a{r}_{unit}_{c}", f"a{r}_{unit}_{c + half}"
+                scope.add(kind.merge(self.ops, one, other, self.vector))
+            width = half
+        if self.fold:
+            scope.add(kind.fold(self.ops, f"a{r}_{unit}_0", f"f{r}_{unit}"))
+
+    def _final(self, r: int, unit: int) -> tuple[str, bool]:
+        if self.fold:
+            return f"f{r}_{unit}", False
+        return f"a{r}_{unit}_0", self.vector
+
+    def result(self, scope: Scope, r: int, unit: int) -> Value:
+        """The reduction's value, as a constant of `scope`."""
+        name, vector = self._final(r, unit)
+        dtype = self._statement(r).dtype
+        text = self.kinds[r].result_text(self.ops, name, vector)
+        return Value(self.emitter.declare(scope, dtype, text, vector=vector), dtype, vector)
+
+    def share(self, scope: Scope, scratch: Scratch, label: str) -> None:
+        """Threads have each reduced a part: all write theirs, wait, and combine in thread order.
+
+        Two places in turn: a fast thread may be one row ahead of a slow one.
+        """
+        names = []
+        for r in self.stage.reduces:
+            for n in range(self.units):
+                name, vector = self._final(r, n)
+                for variable, dtype in self.kinds[r].variables(name):
+                    c = self.ops.c_type(dtype, vector)
+                    size = 8 * (self.emitter.lanes.count if vector else 1)
+                    at = scratch.private(f"{label}_{variable}", 2 * size)
+                    scope.add(f"*({c} *)(mine + {at} + turn * {size}) = {variable};")
+                    names.append((variable, c, f"{at} + turn * {size}"))
+        scope.add("GAF_BARRIER")
+        loop_lines = [f"const {c} o{v} = *(const {c} *)(theirs + {at});" for v, c, at in names]
+        self._restart(scope)
+        loop = scope.open("for (gaf_i64 p = 0; p < nt; p++) {")
+        loop.add("const char *const theirs = privates + p * private_bytes;")
+        loop.text += loop_lines
+        for r in self.stage.reduces:
+            for n in range(self.units):
+                name, vector = self._final(r, n)
+                loop.add(self.kinds[r].merge(self.ops, name, f"o{name}", vector))
+        loop.close()
+        scope.add("turn ^= 1;")
+
+    def _restart(self, scope: Scope) -> None:
+        for r in self.stage.reduces:
+            for n in range(self.units):
+                name, vector = self._final(r, n)
+                scope.add(f"{name} = {self.kinds[r].identity(self.ops, vector)};")
+                if self.kinds[r].is_arg:
+                    at = self.ops.c_type(DType.I64, vector)
+                    scope.add(f"{name}_at = ({at}){{}} - 1;")

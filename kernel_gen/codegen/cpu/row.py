@@ -1,0 +1,161 @@
+"""Templates "row" and "reduce": one phase of reductions over one set of axes.
+
+"row" vectorises along a reduced axis (softmax, norms, full sums): a row stays in cache over all
+stages. "reduce" vectorises along a kept axis (column sums, short rows): each lane is a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
+from kernel_gen.codegen.cpu.linear import FlatNest
+from kernel_gen.codegen.cpu.rowconfig import RowConfig
+from kernel_gen.codegen.cpu.rowspace import (
+    by_contiguity,
+    is_static,
+    lanes_for,
+    prepared,
+    refuse_rows,
+)
+from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
+from kernel_gen.codegen.cpu.staging import StagedPhase
+from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InvalidGraph, Refusal
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import Target
+from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
+from kernel_gen.schedule.words import choice, decisions
+
+_KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
+
+
+@dataclass(frozen=True, slots=True)
+class RowTemplate:
+    """One phase of reductions, vectorised along a reduced axis or (`columns`) a kept one."""
+
+    name: str
+    columns: bool
+
+    def refuse(self, nest: LoopNest, target: Target) -> Refusal | None:
+        refused = refuse_rows(nest)
+        if refused is not None:
+            return refused
+        _, plan = prepared(nest)
+        if self.columns and not plan.phases[0].phase.outer:
+            return Refusal("no-kept-axis", "everything is reduced: no axis is left to vectorise")
+        return None
+
+    def _axes(self, staged: StagedPhase) -> list[str]:
+        phase = staged.phase
+        return by_contiguity(staged.nest, phase.outer if self.columns else phase.inner)
+
+    def space(self, nest: LoopNest, target: Target) -> Space:
+        refused = self.refuse(nest, target)
+        if refused is not None:
+            raise InvalidGraph(refused.sentence)
+        _, plan = prepared(nest)
+        staged = plan.phases[0]
+        axes = self._axes(staged)
+        units = (1, 2, 4, 8) if self.columns else _divisors(staged)
+        parameters = (
+            Parameter("axis", tuple(axes)),
+            Parameter("keep", _policies(staged)),
+            Parameter("unroll", (1,) if self.columns else (1, 2, 4)),
+            Parameter("rows", units),
+            Parameter("stream", (0, 1)),
+            Parameter("threads", ("one", "all", "split")),
+        )
+        return Space(parameters, self._seeds(staged, axes, parameters))
+
+    def _seeds(
+        self, staged: StagedPhase, axes: list[str], parameters: tuple[Parameter, ...]
+    ) -> tuple[tuple[tuple[str, Choice], ...], ...]:
+        few = _rows(staged) < (256 if self.columns else 8)
+        keep = parameters[1].choices
+        best: dict[str, Choice] = {
+            "axis": axes[0],
+            "keep": "all" if "all" in keep else keep[-1],
+            "unroll": 1 if self.columns else 4,
+            "rows": 4 if self.columns else 1,
+            "stream": 0,
+            "threads": "split" if few else "all",
+        }
+        lean = {**best, "keep": "none", "unroll": 1, "rows": 1}
+        return tuple(best.items()), tuple(lean.items())
+
+    def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
+        _, plan = prepared(nest)
+        staged = plan.phases[0]
+        units = int(str(point["rows"]))
+        if not self.columns and units not in _divisors(staged):
+            return Refusal("rows-do-not-divide", f"{units} rows do not divide the outer extent")
+        kept = _kept(staged, str(point["keep"]), str(point["axis"]))
+        nbytes = len(kept) * 8 * units * math.prod(_static(staged.nest, staged.phase.inner))
+        if kept and nbytes > _KEPT_LIMIT_BYTES:
+            return Refusal("row-too-long", f"kept values of a row take {nbytes} bytes")
+        return Schedule(self.name, decisions(point))
+
+    def generate(
+        self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
+    ) -> KernelSource:
+        flat, plan = prepared(nest)
+        axis = str(choice(schedule, "axis"))
+        threads = choice(schedule, "threads")
+
+        def configure(staged: StagedPhase) -> tuple[RowConfig, Lanes]:
+            config = RowConfig(
+                axis,
+                units=int(str(choice(schedule, "rows"))),
+                unroll=int(str(choice(schedule, "unroll"))),
+                split=threads == "split",
+                kept=_kept(staged, str(choice(schedule, "keep")), axis),
+            )
+            return config, lanes_for(staged, target, axis)
+
+        outputs = frozenset(s.buffer for s in flat.stores)
+        stream = outputs if choice(schedule, "stream") else frozenset[int]()
+        return staged_kernel(
+            plan, flat, configure, symbol, parallel=threads != "one", stream=stream
+        )
+
+
+def _rows(staged: StagedPhase) -> float:
+    """How many rows the phase has; infinite if symbolic."""
+    if not is_static(staged.nest, staged.phase.outer):
+        return math.inf
+    return math.prod(_static(staged.nest, staged.phase.outer))
+
+
+def _static(nest: FlatNest, axes: tuple[str, ...]) -> list[int]:
+    extents = [nest.extent(a) for a in axes]
+    return [e for e in extents if isinstance(e, int)]
+
+
+def _divisors(staged: StagedPhase) -> tuple[Choice, ...]:
+    """Numbers of rows in flight that divide the innermost outer axis."""
+    if not staged.phase.outer:
+        return (1,)
+    extent = staged.nest.extent(staged.phase.outer[-1])
+    return tuple(n for n in (1, 2, 4) if isinstance(extent, int) and extent % n == 0) or (1,)
+
+
+def _kept(staged: StagedPhase, policy: str, axis: str) -> tuple[Kept, ...]:
+    """Values kept over stages; in a row only those that vary along the vector axis."""
+    if not is_static(staged.nest, staged.phase.inner):
+        return ()
+    live = staged.nest.statement_axes()
+    kept = kept_values(staged.nest, staged.phase, policy)
+    return tuple(k for k in kept if axis in staged.phase.outer or axis in live[k.statement])
+
+
+def _policies(staged: StagedPhase) -> tuple[Choice, ...]:
+    """The keep policies that differ."""
+    seen: dict[tuple[Kept, ...], str] = {}
+    for policy in POLICIES:
+        kept = kept_values(staged.nest, staged.phase, policy)
+        if is_static(staged.nest, staged.phase.inner) or not kept:
+            seen.setdefault(kept, policy)
+    return tuple(seen.values())

@@ -1,0 +1,33 @@
+"""Decisions for one phase, and the rows in flight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.emit import Binding, Scope
+from kernel_gen.codegen.cpu.keep import Kept
+
+
+@dataclass(frozen=True, slots=True)
+class RowConfig:
+    """Decisions for one phase.
+
+    `vector` is the vectorised axis (None: scalars). `units` is how many rows (or vectors of rows,
+    where the vector axis is an outer one) run side by side; `unroll` how many vectors of the inner
+    axis do. `split`: threads share each row's inner loop instead of sharing the rows.
+    """
+
+    vector: str | None
+    units: int = 1
+    unroll: int = 1
+    split: bool = False
+    kept: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowUnit:
+    """One row in flight (or one vector of rows): its place, and the scope of its row values."""
+
+    axes: dict[str, Binding]
+    scope: Scope
+    number: int

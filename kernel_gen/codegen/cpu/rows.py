@@ -1,0 +1,248 @@
+"""Text of a phase's rows: stages, walks over the inner axes, accumulators, kept values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.accumulators import StageAccumulators
+from kernel_gen.codegen.cpu.emit import Binding, Emitter, Scope
+from kernel_gen.codegen.cpu.keep import Kept
+from kernel_gen.codegen.cpu.ops import Value
+from kernel_gen.codegen.cpu.phases import Phase, Stage, closure, reductions, stage_roots
+from kernel_gen.codegen.cpu.rowconfig import RowConfig, RowUnit
+from kernel_gen.codegen.cpu.scratch import Scratch
+from kernel_gen.errors import InternalError
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.types import Sym
+
+_BLOCK_STEPS = 512  # additions into one accumulator before it is flushed into another
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One walk over the inner axes: whose rows, which stage, into which accumulators.
+
+    `flush` is (position in `axes`, steps of that axis per block) where long sums go in blocks.
+    """
+
+    units: list[RowUnit]
+    stage: Stage
+    number: int
+    sums: StageAccumulators
+    axes: tuple[str, ...]
+    flush: tuple[int, int] | None
+
+
+class RowEmitter:
+    """Emits the rows of one phase; `label` tells its scratch from other phases'."""
+
+    def __init__(
+        self, emitter: Emitter, phase: Phase, config: RowConfig, scratch: Scratch, label: str
+    ) -> None:
+        self.emitter = emitter
+        self.nest = emitter.nest
+        self.phase = phase
+        self.config = config
+        self.scratch = scratch
+        self.label = label
+        self.stops = frozenset(reductions(self.nest))
+        self.lanes = emitter.lanes.count
+        self.row_vector = config.vector in phase.outer
+        self.inner_vector = config.vector in phase.inner
+
+    def emit(self, scope: Scope, bindings: list[dict[str, Binding]], part: str | None) -> None:
+        """All stages for the rows `bindings`, side by side; `part`: live lanes of a row vector."""
+        if part is not None:
+            scope.part = part
+        units = [RowUnit(b, scope.inline(b), n) for n, b in enumerate(bindings)]
+        for number, stage in enumerate(self.phase.stages):
+            for unit in units:
+                self._prefetch(unit, stage, number)
+            if self.phase.inner and (stage.reduces or stage.stores):
+                self._walk_stage(scope, units, stage, number)
+            elif stage.reduces:
+                raise InternalError(f"{self.label}: a reduction without axes")
+            self._row_stores(units, stage)
+
+    def _prefetch(self, unit: RowUnit, stage: Stage, number: int) -> None:
+        """Row values that the walk will ask for are computed once, before it."""
+        inner = frozenset(self.phase.inner)
+        live = self.emitter.live_axes
+        stop = self.stops | {k.statement for k in self.config.kept if k.first < number}
+        for s in sorted(closure(self.nest, stage_roots(self.nest, stage), stop)):
+            if not live[s] & inner and s not in self.stops:
+                self.emitter.value(s, unit.scope)
+
+    def _walk_stage(self, scope: Scope, units: list[RowUnit], stage: Stage, number: int) -> None:
+        vector = self.inner_vector or self.row_vector
+        columns = self.config.unroll if self.inner_vector else 1
+        sums = StageAccumulators(
+            self.emitter, stage, len(units), columns, fold=self.inner_vector, vector=vector
+        )
+        sums.declare(scope)
+        axes = self.walk_order()
+        flush = self._flush(axes) if sums.needs_flush else None
+        self._loops(scope, _Walk(units, stage, number, sums, axes, flush), 0)
+        for r in stage.reduces:
+            for unit in units:
+                sums.finish(scope, r, unit.number)
+        if self.config.split and stage.reduces:
+            sums.share(scope, self.scratch, self.label)
+        for r in stage.reduces:
+            for unit in units:
+                unit.scope.define(r, sums.result(unit.scope, r, unit.number))
+
+    def _row_stores(self, units: list[RowUnit], stage: Stage) -> None:
+        for unit in units if stage.row_stores else ():
+            scope = unit.scope.open("if (tid == 0) {") if self.config.split else unit.scope
+            for k in stage.row_stores:
+                self.emitter.store(self.nest.stores[k], scope)
+            if scope is not unit.scope:
+                scope.close()
+
+    # ---- loops over the inner axes -------------------------------------------------------------
+
+    def walk_order(self) -> tuple[str, ...]:
+        """Inner axes, the vector axis last."""
+        axes = tuple(a for a in self.phase.inner if a != self.config.vector)
+        return (*axes, self.config.vector) if self.inner_vector and self.config.vector else axes
+
+    def _step(self, axis: str) -> int:
+        return self.lanes * self.config.unroll if axis == self.config.vector else 1
+
+    def _flush(self, axes: tuple[str, ...]) -> tuple[int, int] | None:
+        """Where sums are cut into blocks; None where they are short."""
+        total = 1
+        for position in reversed(range(len(axes))):
+            extent = self.nest.extent(axes[position])
+            count = 1 << 20 if isinstance(extent, Sym) else extent
+            steps = max(count // self._step(axes[position]), 1)
+            if total * steps > _BLOCK_STEPS:
+                return position, max(_BLOCK_STEPS // total, 1)
+            total *= steps
+        return None
+
+    def _loops(self, scope: Scope, walk: _Walk, position: int) -> None:
+        if position == len(walk.axes):
+            self._cells(scope, walk, {}, None, 1)
+            return
+        axis = walk.axes[position]
+        low, high = self._bounds(scope, axis, position)
+        block = scope
+        if walk.flush is not None and walk.flush[0] == position:
+            size = walk.flush[1] * self._step(axis)
+            c = self.emitter.fresh("c")
+            block = scope.open(f"for (gaf_i64 {c} = {low}; {c} < {high}; {c} += {size}) {{")
+            block.add(f"const gaf_i64 {c}e = {c} + {size} < {high} ? {c} + {size} : {high};")
+            walk.sums.open_block(block)
+            low, high = c, f"{c}e"
+        if axis == self.config.vector:
+            self._vector_axis(block, walk, axis, low, high)
+        else:
+            r = self.emitter.fresh("r")
+            loop = block.open(
+                f"for (gaf_i64 {r} = {low}; {r} < {high}; {r}++) {{", {axis: Binding(r)}
+            )
+            self._loops(loop, walk, position + 1)
+            loop.close()
+        if block is not scope:
+            walk.sums.close_block(block)
+            block.close()
+
+    def _bounds(self, scope: Scope, axis: str, position: int) -> tuple[str, str]:
+        """This thread's share of the outermost inner axis where rows are split, else all of it."""
+        extent = self.nest.extent_text(axis)
+        if not self.config.split or position != 0:
+            return "0", extent
+        step, s = self._step(axis), self.emitter.fresh("s")
+        scope.add(f"const gaf_i64 {s}n = ({extent} + {step - 1}) / {step};")
+        scope.add(f"const gaf_i64 {s}a = {s}n * tid / nt * {step};")
+        scope.add(f"gaf_i64 {s}b = {s}n * (tid + 1) / nt * {step};")
+        scope.add(f"if ({s}b > {extent}) {s}b = {extent};")
+        return f"{s}a", f"{s}b"
+
+    def _vector_axis(self, scope: Scope, walk: _Walk, axis: str, low: str, high: str) -> None:
+        """Unrolled vectors, single vectors, one partial vector."""
+        j = self.emitter.fresh("j")
+        scope.add(f"gaf_i64 {j} = {low};")
+        extent = self.nest.extent(axis)
+        for unroll in sorted({self.config.unroll, 1}, reverse=True):
+            step = unroll * self.lanes
+            if isinstance(extent, int) and extent < step:
+                continue
+            body = scope.open(f"for (; {j} + {step} <= {high}; {j} += {step}) {{")
+            self._cells(body, walk, {axis: j}, None, unroll)
+            body.close()
+            if isinstance(extent, int) and extent % step == 0:
+                return
+        tail = scope.open(f"if ({j} < {high}) {{")
+        self._cells(tail, walk, {axis: j}, f"(int)({high} - {j})", 1)
+        tail.close()
+
+    def _cells(
+        self, scope: Scope, walk: _Walk, at: dict[str, str], part: str | None, unroll: int
+    ) -> None:
+        """The innermost body, for each vector and each row in flight."""
+        for u in range(unroll):
+            column = scope.inline(
+                {a: Binding(f"({j} + {u * self.lanes})" if u else j, True) for a, j in at.items()}
+            )
+            column.part = part
+            for unit in walk.units:
+                cell = column.inline(unit.axes)
+                cell.values.update(unit.scope.values)
+                self._reload(cell, unit, walk.number)
+                for r in walk.stage.reduces:
+                    walk.sums.step(cell, r, unit.number, u)
+                for k in walk.stage.stores:
+                    self.emitter.store(self.nest.stores[k], cell)
+                self._save(cell, unit, walk.number)
+
+    # ---- kept values ---------------------------------------------------------------------------
+
+    def _reload(self, cell: Scope, unit: RowUnit, number: int) -> None:
+        for kept in self.config.kept:
+            if kept.first < number <= kept.last:
+                dtype = self.nest.statements[kept.statement].dtype
+                kind, pointer = self._slot(cell, unit, kept, dtype)
+                name = self.emitter.fresh("k")
+                cell.add(f"const {kind} {name} = *(const {kind} *){pointer};")
+                cell.define(kept.statement, Value(name, dtype, self._is_vector(kept.statement)))
+
+    def _save(self, cell: Scope, unit: RowUnit, number: int) -> None:
+        for kept in self.config.kept:
+            if kept.first == number:
+                value = self.emitter.value(kept.statement, cell)
+                kind, pointer = self._slot(cell, unit, kept, value.dtype)
+                cell.add(f"*({kind} *){pointer} = {value.text};")
+
+    def _is_vector(self, statement: int) -> bool:
+        return self.config.vector in self.emitter.live_axes[statement]
+
+    def _slot(self, cell: Scope, unit: RowUnit, kept: Kept, dtype: DType) -> tuple[str, str]:
+        """Type and address of a kept value: slot, row in flight, position in the padded row."""
+        vector = self._is_vector(kept.statement)
+        kind = self.emitter.ops.c_type(dtype, vector) + ("u" if vector else "")
+        position, total = self._position(cell)
+        sharing = [k.statement for k in self.config.kept if k.slot == kept.slot]
+        step = max(self._bytes(self.nest.statements[s].dtype) for s in sharing)
+        row = -(-total * step // 64) * 64
+        base = self.scratch.private(f"{self.label}_keep{kept.slot}", row * self.config.units)
+        return kind, f"(mine + {base + unit.number * row} + {position} * {step})"
+
+    def _bytes(self, dtype: DType) -> int:
+        size = self.emitter.lanes.mask_bytes if dtype is DType.BOOL else dtype.compute.bytes
+        return size * (self.lanes if self.row_vector else 1)
+
+    def _position(self, cell: Scope) -> tuple[str, int]:
+        """Position in the inner space, its last extent padded to whole vectors, and its size."""
+        text, total = "0", 1
+        for axis in self.walk_order():
+            extent, binding = self.nest.extent(axis), cell.binding(axis)
+            if not isinstance(extent, int) or binding is None:
+                raise InternalError(f"axis {axis}: kept values need a bound axis of known extent")
+            if axis == self.config.vector:
+                extent = -(-extent // self.lanes) * self.lanes
+            text = f"({text} * {extent} + {binding.text})" if text != "0" else f"({binding.text})"
+            total *= extent
+        return text, total
