@@ -10,7 +10,8 @@ from kernel_gen.ir.target import Target
 _FMA_PER_CYCLE = 2.0
 _FMA_LATENCY = 4.0
 _LOADS_PER_CYCLE = 2.0
-_L2_BYTES_PER_CYCLE = 32.0
+_L2_BYTES_PER_CYCLE = 20.0
+_LOAD_PRESSURE = 0.08  # cycles lost per load of a step, measured on Zen 4 and Zen 5
 _CYCLES_PER_TILE = 40.0  # call, first and last iterations
 _CYCLES_PER_VECTOR = 4.0  # a sum's way to and from the scratch tile, and through the epilogue
 _KEPT_TILES = 12
@@ -67,6 +68,7 @@ def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:
         (tile.rows + tile.vectors) / _LOADS_PER_CYCLE,
         tile.vectors * target.vector_bytes / _L2_BYTES_PER_CYCLE,
     )
+    step += (tile.rows + tile.vectors) * _LOAD_PRESSURE
     return problem.k * step + _CYCLES_PER_TILE + _CYCLES_PER_VECTOR * sums
 
 

@@ -48,7 +48,8 @@ def _along(
     """Whole groups of CHAINS vectors first, then vectors, then the rest."""
     lanes, end = frame.tiling.lanes, extent(axis)
     group = lanes * CHAINS
-    scope.add("{ gaf_i64 c = 0;")
+    scope = scope.open("{")
+    scope.add("gaf_i64 c = 0;")
     wide = scope.open(f"for (; c + {group} <= {end}; c += {group}) {{")
     wide.add(f"#pragma GCC unroll {CHAINS}")
     chain = wide.open(
@@ -68,7 +69,7 @@ def _along(
         rest.add(f"const int part = (int)({end} - c);")
         _accumulate(frame, rest, reduce, f"{parts}[0]", neutral)
         rest.close()
-    scope.add("}")
+    scope.close()
 
 
 def _accumulate(frame: Frame, scope: Scope, reduce: Reduce, into: str, neutral: Value) -> None:

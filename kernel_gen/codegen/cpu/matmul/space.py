@@ -37,12 +37,15 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
     split = _split(problem, target, tiles[0])
     other = Split.ROWS if split is Split.COLS else Split.COLS
     left = left_modes(problem)
-    right = _right(problem, tiles[0])
+    right = _right(problem, target, tiles[0])
     wished = [
         _seed(problem, target, tiles[0], split, left[-1], right),
         _seed(problem, target, tiles[0], other, left[-1], right),
         _seed(problem, target, tiles[0], split, left[0], right),
-        *(_seed(problem, target, tile, split, left[-1], right) for tile in tiles[1:3]),
+        *(
+            _seed(problem, target, tile, split, left[-1], _right(problem, target, tile))
+            for tile in tiles[1:3]
+        ),
     ]
     return tuple(dict.fromkeys(wished))
 
@@ -57,14 +60,23 @@ def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
     return Split.COLS
 
 
-def _right(problem: Problem, tile: guess.Tile) -> Operand:
+def _right(problem: Problem, target: Target, tile: guess.Tile) -> Operand:
     """In place where it is read few times or its rows are short; packed otherwise."""
     modes = right_modes(problem)
+    if not _last_tile_fits(problem, target, tile):
+        return modes[0]
     if modes[0] is Operand.LOAD or Operand.DIRECT not in modes:
         return modes[0]
     few = problem.m <= 4 * tile.rows
     short = problem.n * problem.product.dtype.bytes <= 1024
     return Operand.DIRECT if few or short else modes[0]
+
+
+def _last_tile_fits(problem: Problem, target: Target, tile: guess.Tile) -> bool:
+    """Whether whole vectors of the last columns exist (see `operand.fits_in_place`)."""
+    lanes = guess.lanes_of(problem, target)
+    rest = problem.inner_cols % (tile.vectors * lanes)
+    return problem.inner_cols >= -(-rest // lanes) * lanes
 
 
 def _seed(

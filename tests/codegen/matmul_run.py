@@ -1,0 +1,79 @@
+"""Compiles and runs matmul kernels, and compares them with the NumPy executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernel_gen.codegen.cpu.matmul import MatmulTemplate
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.execute import execute
+from kernel_gen.ir.arrays import numpy_dtype
+from kernel_gen.ir.loopnest import BufferRole, LoopNest
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.kernel import LoadedKernel
+from kernel_gen.schedule.schedule import Choice, Point
+from tests.codegen.matmul_nests import Array, operands
+
+TEMPLATE = MatmulTemplate()
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A compiler and a target."""
+
+    compiler: Compiler
+    target: Target
+
+    def build(self, nest: LoopNest, point: Point) -> LoadedKernel | Refusal:
+        """The kernel of a point of the space; a compiler's complaint fails the test."""
+        schedule = TEMPLATE.schedule(nest, self.target, point)
+        if isinstance(schedule, Refusal):
+            return schedule
+        source = TEMPLATE.generate(nest, self.target, schedule, "kernel")
+        built = self.compiler.compile([source], self.target)
+        assert not isinstance(built, Failure), built.message
+        return LoadedKernel(self.compiler.path_of(built), source, nest)
+
+    def check(self, nest: LoopNest, point: Point | None = None, threads: int = 1) -> None:
+        """Runs a point (the first seed by default) and compares with the reference."""
+        kernel = self.build(nest, point or self.seed(nest))
+        assert isinstance(kernel, LoadedKernel), kernel
+        inputs = operands(nest, seed=3)
+        given = iter(inputs)
+        arrays = [
+            poisoned(nest, i) if b.role is BufferRole.OUTPUT else next(given)
+            for i, b in enumerate(nest.buffers)
+        ]
+        assert kernel.run(arrays, threads) == 0
+        outputs = [a for a, b in zip(arrays, nest.buffers, strict=True)
+                   if b.role is BufferRole.OUTPUT]  # fmt: skip
+        for got, want in zip(outputs, execute(nest, inputs, precision="f64"), strict=True):
+            assert_close(got, want, depth=max(a.extent for a in nest.axes if a.name == "k"))
+
+    def seed(self, nest: LoopNest, **changes: Choice) -> Point:
+        """The template's first guess with some choices replaced."""
+        return {**dict(TEMPLATE.space(nest, self.target).seeds[0]), **changes}
+
+
+def poisoned(nest: LoopNest, buffer: int) -> Array:
+    kind = nest.buffers[buffer].type
+    shape = tuple(d for d in kind.shape if isinstance(d, int))
+    value = float("nan") if kind.dtype.is_float else 99
+    return np.full(shape, value, numpy_dtype(kind.dtype))
+
+
+def assert_close(got: Array, want: Array, depth: object) -> None:
+    """Within the rounding of sums of `depth` products and of the stored type."""
+    assert isinstance(depth, int)
+    if not np.issubdtype(want.dtype, np.floating) and want.dtype.kind in "iu":
+        np.testing.assert_array_equal(got, want)
+        return
+    loose = {2: 2e-2, 4: 2e-6 * max(depth, 16) ** 0.5, 8: 1e-13 * max(depth, 16)}
+    tolerance = loose[want.dtype.itemsize]
+    wide_got, wide_want = got.astype(np.float64), want.astype(np.float64)
+    scale = max(1.0, float(np.abs(wide_want).max(initial=0.0)))
+    np.testing.assert_allclose(wide_got, wide_want, rtol=tolerance, atol=tolerance * scale)

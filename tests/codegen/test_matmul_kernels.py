@@ -1,0 +1,136 @@
+"""Matmul kernels against the NumPy executor: shapes, layouts, types, prologues, epilogues."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.host import host_target
+from kernel_gen.schedule.schedule import Point
+from tests.codegen.matmul_nests import EPILOGUES, PROLOGUES, Case, build
+from tests.codegen.matmul_run import TEMPLATE, Bench
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(Compiler.find(tmp_path_factory.mktemp("matmul")), host_target())
+
+
+SHAPES = [(1, 1, 1), (1, 130, 7), (7, 1, 33), (13, 17, 19), (8, 48, 64), (37, 101, 300), (131, 65, 5)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("m", "n", "k"), SHAPES)
+def test_shapes_and_threads(bench: Bench, m: int, n: int, k: int, threads: int) -> None:
+    bench.check(build(Case(m, n, k)), threads=threads)
+
+
+@pytest.mark.parametrize("isa", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_each_instruction_set_level(bench: Bench, isa: str) -> None:
+    lower = Bench(bench.compiler, host_target(isa))
+    lower.check(build(Case(19, 53, 70, prologue="layer_norm", epilogue="bias_relu")))
+    lower.check(build(Case(19, 53, 70, right="nk", constant=False)))
+
+
+@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
+@pytest.mark.parametrize("left", ["bmk", "mk", "bkm"])
+@pytest.mark.parametrize("right", ["bkn", "kn", "bnk"])
+def test_batches_and_broadcasts(bench: Bench, left: str, right: str, split: str) -> None:
+    nest = build(Case(21, 39, 18, b=5, left=left, right=right, out="bmn", constant=False))
+    bench.check(nest, bench.seed(nest, split=split), threads=2)
+
+
+@pytest.mark.parametrize("out", ["bmn", "bnm", "mbn", "nmb"])
+def test_output_layouts(bench: Bench, out: str) -> None:
+    bench.check(build(Case(21, 39, 18, b=3, left="bmk", out=out, epilogue="residual")))
+
+
+@pytest.mark.parametrize("prologue", PROLOGUES)
+@pytest.mark.parametrize("split", ["rows", "cols"])
+def test_prologues(bench: Bench, prologue: str, split: str) -> None:
+    for left in ("mk", "km"):
+        nest = build(Case(30, 50, 83, left=left, prologue=prologue, epilogue="bias"))
+        bench.check(nest, bench.seed(nest, split=split), threads=2)
+
+
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+def test_epilogues(bench: Bench, epilogue: str) -> None:
+    bench.check(build(Case(30, 50, 83, epilogue=epilogue, prologue="relu")), threads=2)
+
+
+@pytest.mark.parametrize("kc", [8, 16, 40])
+def test_sums_wait_between_blocks_of_depth(bench: Bench, kc: int) -> None:
+    nest = build(Case(45, 130, 83, epilogue="gate", prologue="softmax"))
+    for mc, nc in ((1, 1), (2, 2), (64, 8)):
+        bench.check(nest, bench.seed(nest, kc=kc, mc=mc, nc=nc), threads=2)
+
+
+@pytest.mark.parametrize(
+    ("stored", "computed"),
+    [
+        (DType.BF16, DType.F32),
+        (DType.F16, DType.F32),
+        (DType.F64, DType.F64),
+        (DType.I32, DType.I32),
+        (DType.I64, DType.I64),
+    ],
+)
+def test_dtypes(bench: Bench, stored: DType, computed: DType) -> None:
+    for right in ("kn", "nk"):
+        bench.check(build(Case(20, 37, 50, right=right, stored=stored, computed=computed)))
+
+
+def test_packed_at_load_only_if_nothing_else_reads_it(bench: Bench) -> None:
+    nest = build(Case(9, 20, 30))
+    kernel = bench.build(nest, bench.seed(nest))
+    assert not isinstance(kernel, Refusal)
+    assert [pack.operand for pack in kernel.source.packs] == [1]
+    changing = build(Case(9, 20, 30, constant=False))
+    other = bench.build(changing, bench.seed(changing))
+    assert not isinstance(other, Refusal)
+    assert other.source.packs == ()
+
+
+def test_every_seed_is_right(bench: Bench) -> None:
+    for case in (Case(65, 90, 700), Case(3, 200, 40, constant=False), Case(70, 33, 20, left="km")):
+        nest = build(case)
+        for seed in TEMPLATE.space(nest, bench.target).seeds:
+            bench.check(nest, dict(seed), threads=2)
+
+
+def _point(nest: LoopNest, bench: Bench, seed: int) -> Point:
+    choose = random.Random(seed)
+    space = TEMPLATE.space(nest, bench.target)
+    return {p.name: choose.choice(p.choices) for p in space.parameters}
+
+
+CASES = st.builds(
+    Case,
+    m=st.integers(1, 70),
+    n=st.integers(1, 150),
+    k=st.integers(1, 90),
+    b=st.integers(1, 4),
+    left=st.sampled_from(["bmk", "mbk", "mk", "km", "bkm"]),
+    right=st.sampled_from(["kn", "nk", "bkn", "bnk"]),
+    out=st.sampled_from(["bmn", "mbn", "bnm"]),
+    stored=st.sampled_from([DType.F32, DType.F32, DType.BF16]),
+    constant=st.booleans(),
+    prologue=st.sampled_from(PROLOGUES),
+    epilogue=st.sampled_from(EPILOGUES),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=CASES, seed=st.integers(0, 1000), threads=st.sampled_from([1, 2, 3]))
+def test_any_case_at_any_point(bench: Bench, case: Case, seed: int, threads: int) -> None:
+    nest = build(case)
+    point = _point(nest, bench, seed)
+    if not isinstance(TEMPLATE.schedule(nest, bench.target, point), Refusal):
+        bench.check(nest, point, threads)
