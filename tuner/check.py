@@ -89,6 +89,14 @@ def _inner_rounding(nest: LoopNest, strict: bool) -> float:
     return max((_EPSILON[dtype] for dtype in casts), default=0.0)
 
 
+def program_tolerance(dtype: DType, scale: float) -> Tolerance:
+    """What results of a whole program may differ between two orders of rounding: 2⁻¹³ for fp32
+    (1.2e-4 of the size of the values), the same number of roundings for the other types."""
+    eps = _EPSILON[dtype]
+    share = 1024 * eps if eps < 1e-5 else 16 * eps
+    return Tolerance(share, share * scale)
+
+
 def value_scale(reference: Array) -> float:
     """Root mean square of the finite values (0 if there is none)."""
     flat = reference.reshape(-1)

@@ -6,7 +6,9 @@ measured with no compiler running. Candidates run in a child process (`tuner.run
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
@@ -18,7 +20,9 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.timer import build_loop
 from tuner.builder import Builder, Built
-from tuner.messages import KernelTask, NestCheck, RunKernel, TaskResult
+from tuner.contest import ContestResult, ContestTask, GraphTask
+from tuner.messages import UNTRIED, KernelTask, NestCheck, RunKernel, TaskResult
+from tuner.program_bench import ProgramBench
 from tuner.reference import CheckBlock, build_check
 from tuner.runner import Runner
 
@@ -31,9 +35,18 @@ class Device(Protocol):
     @property
     def target(self) -> Target: ...
 
-    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+    def measure(
+        self, tasks: Sequence[KernelTask], seconds: float | None = None
+    ) -> list[TaskResult]:
         """One result per task, in order. What goes wrong with a candidate is its result;
-        raises Unavailable if the device itself is gone."""
+        raises Unavailable if the device itself is gone. Tasks whose turn does not come within
+        `seconds` of the call are `UNTRIED`."""
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        """Times of graphs as the framework runs them, in order; raises Unavailable."""
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        """Plans built, checked and run interleaved with the baseline; raises Unavailable."""
 
     def close(self) -> None:
         """Give the device back; idempotent."""
@@ -56,12 +69,13 @@ class LocalDevice:
         self._target = target or host_target()
         self._runner = Runner(self._cores)
         try:
-            compiler = Compiler.find(self._runner.scratch / "objects", command=cxx)
-            self._timer_path = str(build_loop(compiler, self._target))
+            self._compiler = Compiler.find(self._runner.scratch / "objects", command=cxx)
+            self._timer_path = str(build_loop(self._compiler, self._target))
         except Unavailable:
             self._runner.close()
             raise
-        self._builder = Builder(compiler, self._target, len(self._cores))
+        self._builder = Builder(self._compiler, self._target, len(self._cores))
+        self._programs: ProgramBench | None = None
         self._blocks: OrderedDict[tuple[str, int, bool], CheckBlock] = OrderedDict()
 
     @property
@@ -73,16 +87,36 @@ class LocalDevice:
         """Pid of the process candidates run in, if it lives (tests end it from outside)."""
         return self._runner.child_pid
 
-    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+    def measure(
+        self, tasks: Sequence[KernelTask], seconds: float | None = None
+    ) -> list[TaskResult]:
         if not tasks:
             return []
+        end = math.inf if seconds is None else time.monotonic() + seconds
         built = self._builder.build([task.source for task in tasks])
-        return [self._measured(task, made) for task, made in zip(tasks, built, strict=True)]
+        return [
+            self._measured(task, made) if time.monotonic() < end else TaskResult(UNTRIED)
+            for task, made in zip(tasks, built, strict=True)
+        ]
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        return self._bench().time_graphs(tasks)
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        return self._bench().contest(task)
 
     def close(self) -> None:
         self._runner.close()
+        if self._programs is not None:
+            self._programs.close()
         while self._blocks:
             self._blocks.popitem()[1].close()
+
+    def _bench(self) -> ProgramBench:
+        """Made when first needed: its zygote imports torch."""
+        if self._programs is None:
+            self._programs = ProgramBench(self._compiler, self._target, self._cores)
+        return self._programs
 
     def _measured(self, task: KernelTask, built: Built) -> TaskResult:
         if built.path is None:

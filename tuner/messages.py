@@ -30,10 +30,15 @@ class NestCheck:
 
 @dataclass(frozen=True, slots=True)
 class KernelTask:
-    """Build, check and time one candidate. `timeout_s` counts from the start of its execution."""
+    """Build, check and time one candidate. `timeout_s` counts from the start of its execution.
+
+    `template` and `point` say which candidate it is (a recorded search is replayed by them).
+    """
 
     check: NestCheck
     source: KernelSource
+    template: str = ""
+    point: tuple[tuple[str, int | str], ...] = ()
     incumbent_us: float | None = None
     limits: Limits = QUICK
     timeout_s: float = 5.0
@@ -45,6 +50,9 @@ class TaskResult:
 
     result: Measurement | Failure
     build_seconds: float = 0.0
+
+
+UNTRIED = Failure(Stage.CANCELLED, "out-of-time", "the batch's time was up before its turn")
 
 
 @dataclass(frozen=True, slots=True)

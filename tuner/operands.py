@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Graph, Input, InputKind
 from kernel_gen.ir.index import Index
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Load, LoopNest, operands
 from kernel_gen.ir.types import ValueDomain, static_shape
@@ -40,6 +41,20 @@ def edge_operands(
 ) -> list[Array]:
     """As `plain_operands`, with edge values sprinkled over about a fiftieth of each array."""
     return [_with_edges(buffer, domain, rng) for buffer, domain in _inputs(nest, domains)]
+
+
+def graph_operand(
+    graph: Graph, given: Input, domain: ValueDomain, rng: np.random.Generator
+) -> Array:
+    """Ordinary values for one input of a program. Matrices of weights are scaled by 1/√fan-in, as
+    trained ones roughly are, so that deep programs neither vanish nor overflow."""
+    kind = graph.type_of(given.value)
+    role = BufferRole.INPUT if given.kind is InputKind.USER else BufferRole.CONSTANT
+    array = _plain(Buffer(kind, role), domain, rng)
+    if given.kind is InputKind.USER or not kind.dtype.is_float or kind.rank < 2:
+        return array
+    fan_in = max(1, array.size // max(1, array.shape[0]))
+    return (array.astype(np.float32) / np.float32(math.sqrt(fan_in))).astype(array.dtype)
 
 
 def _inputs(nest: LoopNest, domains: Sequence[ValueDomain]) -> list[tuple[Buffer, ValueDomain]]:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import ray
-from ray.actor import ActorHandle
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
 
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement
+from tuner.contest import ContestResult, ContestTask, GraphTask
 from tuner.device import LocalDevice
 from tuner.messages import KernelTask, TaskResult
 from tuner.ray_runtime import CPU_RESOURCE
@@ -33,8 +34,14 @@ class _DeviceActor:
     def target(self) -> Target:
         return self._device.target
 
-    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
-        return self._device.measure(tasks)
+    def measure(self, tasks: Sequence[KernelTask], seconds: float | None) -> list[TaskResult]:
+        return self._device.measure(tasks, seconds)
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        return self._device.time_graphs(tasks)
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        return self._device.contest(task)
 
     def child_pid(self) -> int | None:
         return self._device.child_pid
@@ -62,10 +69,23 @@ class RayDevice:
         pid: int | None = self._ask(lambda actor: actor.child_pid.remote())
         return pid
 
-    def measure(self, tasks: Sequence[KernelTask]) -> list[TaskResult]:
+    def measure(
+        self, tasks: Sequence[KernelTask], seconds: float | None = None
+    ) -> list[TaskResult]:
         batch = list(tasks)
-        results: list[TaskResult] = self._ask(lambda actor: actor.measure.remote(batch))
+        results: list[TaskResult] = self._ask(lambda actor: actor.measure.remote(batch, seconds))
         return results
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        batch = list(tasks)
+        times: list[Measurement | Failure] = self._ask(
+            lambda actor: actor.time_graphs.remote(batch)
+        )
+        return times
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        result: ContestResult = self._ask(lambda actor: actor.contest.remote(task))
+        return result
 
     def close(self) -> None:
         try:
@@ -74,11 +94,11 @@ class RayDevice:
             pass  # it is gone or stuck: killing it below ends its children, too
         ray.kill(self._actor)
 
-    def _create(self) -> ActorHandle[Any]:
+    def _create(self) -> Any:
         remote = ray.remote(max_restarts=0, num_cpus=0, resources={self._resource: 1})(_DeviceActor)
         return remote.remote()
 
-    def _ask(self, call: Callable[[ActorHandle[Any]], Any], timeout_s: float | None = None) -> Any:
+    def _ask(self, call: Callable[[Any], Any], timeout_s: float | None = None) -> Any:
         """The actor's answer; an actor that is lost is replaced once."""
         try:
             return ray.get(call(self._actor), timeout=timeout_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -42,7 +43,7 @@ def ray_runtime(
 
     with _kept_handlers():
         if address is not None:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
             ray.init(
                 resources=dict(resources or {CPU_RESOURCE: 1}),
@@ -50,7 +51,7 @@ def ray_runtime(
                 object_store_memory=_OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level="ERROR",
+                logging_level=logging.ERROR,
             )
     try:
         yield

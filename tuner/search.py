@@ -54,7 +54,7 @@ class NestSearch:
     """Proposes points for one nest and learns from their trials.
 
     `history` are stored trials of the same nest and target: they inform the sampler and the best
-    are measured again. `first_number` continues the numbering of a resumed job.
+    are measured again.
     """
 
     def __init__(
@@ -65,7 +65,6 @@ class NestSearch:
         predict: Predict,
         seed: int = 0,
         history: Sequence[Trial] = (),
-        first_number: int = 0,
     ) -> None:
         self._nest, self._target, self._predict = nest, target, predict
         taking = [t for t in templates if t.refuse(nest, target) is None]
@@ -76,10 +75,11 @@ class NestSearch:
         self._open: dict[int, OptunaTrial] = {}
         self._seen: set[tuple[str, Point]] = set()
         self._schedules: set[Schedule] = set()
-        self._number = first_number
+        self._number = 0
         self.best: Trial | None = None
         self.measured = 0
         self.tried = 0
+        self.exhausted = False  # the last call of `propose` found nothing new
         self.last_gain = 0.0  # relative improvement of the last batch that brought one
         self._queue = self._starting_points(history)
         for trial in history:
@@ -104,16 +104,28 @@ class NestSearch:
                 found.append(proposal)
             if len(found) == count:
                 break
+        self.exhausted = not found
         return found
 
     def record(self, trial: Trial) -> None:
         """Learn from the trial of a proposal."""
-        self.tried += 1
         asked = self._open.pop(trial.number, None)
-        value = trial.median_us
         if asked is not None:
-            state = None if value is not None else TrialState.FAIL
-            self._study.tell(asked, value, state)
+            state = None if trial.median_us is not None else TrialState.FAIL
+            self._study.tell(asked, trial.median_us, state)
+        self._count(trial)
+
+    def forget(self, proposal: Proposal) -> None:
+        """A proposal was not tried; it may be proposed again."""
+        asked = self._open.pop(proposal.number, None)
+        if asked is not None:
+            self._study.tell(asked, state=TrialState.FAIL)
+        self._seen.discard((proposal.template, proposal.point))
+        self._schedules.discard(proposal.schedule)
+
+    def _count(self, trial: Trial) -> None:
+        self.tried += 1
+        value = trial.median_us
         if value is None:
             return
         self.measured += 1
@@ -123,6 +135,16 @@ class NestSearch:
             self.best = trial
         else:
             self.last_gain *= 0.7
+
+    def adopt(self, trials: Sequence[Trial]) -> None:
+        """Take over what this job has tried before it was interrupted, as if tried now."""
+        for trial in trials:
+            self._number = max(self._number, trial.number + 1)
+            if not self._fits(trial):
+                continue
+            self._new_schedule(trial.template, trial.point)
+            self._learn(trial)
+            self._count(trial)
 
     def schedule_of(self, trial: Trial) -> Schedule | None:
         """The decisions of a trial's point; None if its template is gone or refuses it now."""

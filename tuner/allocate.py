@@ -1,0 +1,84 @@
+"""Which nests get the next batch: those where a trial promises the most time saved.
+
+The gain of a trial is guessed as
+
+    weight · best_us · (room · novelty + recent)
+
+with `weight` how often the nest occurs in the cover, `room` the part of its time above what the
+model holds possible, `novelty` falling with the trials made, and `recent` the last relative
+improvement: an optimistic bandit whose arms are nests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tuner.costs import CostBook
+
+_HALF_LIFE_TRIALS = 8
+_LEAST_ROOM = 0.05  # the model is no oracle: there may be room where it sees none
+_FIRST_TRIALS = 3  # what a nest of the cover gets before gains are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """`count` trials of the nest `digest`."""
+
+    digest: str
+    count: int
+
+
+def allocate(costs: CostBook, weights: Mapping[str, float], batch: int) -> list[Share]:
+    """Shares of a batch over the nests in `weights` (occurrences); nests never tried come first.
+
+    An empty list means that there is nothing left to try.
+    """
+    fresh = [d for d in weights if _is_fresh(costs, d)]
+    if fresh:
+        fresh.sort(key=lambda d: -weights[d] * (costs.cost_us(d) or 0.0))
+        return _dealt(fresh, _FIRST_TRIALS, batch)
+    gains = {d: _gain(costs, d, weight) for d, weight in weights.items()}
+    ranked = sorted((d for d in gains if gains[d] > 0), key=lambda d: -gains[d])
+    return _proportional(ranked, gains, batch)
+
+
+def _is_fresh(costs: CostBook, digest: str) -> bool:
+    search = costs.search(digest)
+    return not search.is_empty and search.tried < min(_FIRST_TRIALS, search.size)
+
+
+def _dealt(digests: list[str], each: int, batch: int) -> list[Share]:
+    """`each` trials per nest until the batch is full."""
+    shares: list[Share] = []
+    left = batch
+    for digest in digests:
+        if left <= 0:
+            break
+        shares.append(Share(digest, min(each, left)))
+        left -= each
+    return shares
+
+
+def _gain(costs: CostBook, digest: str, weight: float) -> float:
+    search = costs.search(digest)
+    best = costs.measured_us(digest)
+    if best is None or search.exhausted:
+        return 0.0
+    room = max(_LEAST_ROOM, 1 - costs.predicted_us(digest) / best)
+    novelty = 1 / (1 + search.tried / _HALF_LIFE_TRIALS)
+    return weight * best * (room * novelty + search.last_gain)
+
+
+def _proportional(ranked: list[str], gains: Mapping[str, float], batch: int) -> list[Share]:
+    """Shares in proportion to the gains, at least two trials each (a pair shares its operands)."""
+    total = sum(gains[d] for d in ranked)
+    shares: list[Share] = []
+    left = batch
+    for digest in ranked:
+        if left <= 0:
+            break
+        count = min(left, max(2, round(batch * gains[digest] / total)))
+        shares.append(Share(digest, count))
+        left -= count
+    return shares

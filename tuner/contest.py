@@ -1,0 +1,118 @@
+"""Messages of the whole-program stage: parts timed through torch, plans against the baseline.
+
+They are performed in a child whose zygote has imported torch (`tuner.torch_child`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kernel_gen.fusion.group import FusionPlan
+from kernel_gen.ir.graph import Graph
+from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.plan import Kernel, Plan
+from tuner.protocol import QUICK, THOROUGH, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTask:
+    """Time a graph as torch runs it, on random inputs within its domains."""
+
+    graph: Graph
+    limits: Limits = QUICK
+    timeout_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cover of the program with its kernels, to be built and run as a whole."""
+
+    cover: FusionPlan
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContestTask:
+    """Build plans of `entries` and run them interleaved with the baseline (`graph` by torch).
+
+    `program` is what the covers speak of. `seconds` bounds the interleaved runs.
+    """
+
+    key: PlanKey
+    graph: Graph
+    program: Graph
+    entries: tuple[Entry, ...]
+    limits: Limits = THOROUGH
+    seconds: float = 5.0
+    timeout_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """What came of an entry. `plan` (with an empty summary) is there if it was built and right."""
+
+    plan: Plan | None
+    result: Measurement | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class ContestResult:
+    """The baseline's time and one contender per entry, in order. All times are from one
+    interleaved run; `baseline` is a Failure if torch itself could not run the program."""
+
+    baseline: Measurement | Failure
+    contenders: tuple[Contender, ...]
+
+
+Report = Callable[[Stage], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeGraph:
+    """To the child: time this graph by torch."""
+
+    graph: Graph
+    threads: int
+    limits: Limits
+
+    def perform(self, report: Report) -> Measurement | Failure:
+        """Runs in the child."""
+        from tuner.torch_child import time_graph
+
+        report(Stage.RUN)
+        return time_graph(self.graph, self.threads, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPlan:
+    """To the child: is the plan's result that of the baseline?"""
+
+    graph: Graph
+    plan: Plan
+    threads: int
+
+    def perform(self, report: Report) -> Failure | None:
+        """Runs in the child; None if the plan is right."""
+        from tuner.torch_child import check_plan
+
+        return check_plan(self.graph, self.plan, self.threads, report)
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """To the child: baseline and plans in turn, round after round."""
+
+    graph: Graph
+    plans: tuple[Plan, ...]
+    threads: int
+    limits: Limits
+    seconds: float
+
+    def perform(self, report: Report) -> list[Measurement]:
+        """Runs in the child; the baseline's time comes first."""
+        from tuner.torch_child import interleave
+
+        report(Stage.RUN)
+        return interleave(self.graph, self.plans, self.threads, self.limits, self.seconds)

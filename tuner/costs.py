@@ -1,0 +1,122 @@
+"""What groups cost: measured where something was measured, predicted elsewhere.
+
+Predictions are corrected by the median of measured over predicted, and taken a little low, so that
+a cover that looks good on paper gets measured.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from cost_models.model import CostModel
+from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement
+from tuner.cover import CoverOption
+from tuner.search import NestSearch
+from tuner.tasks import Tasks
+
+_OPTIMISM = 0.9
+_HOPELESS_TRIALS = 4  # a nest without one right kernel after so many trials is given up
+
+
+class CostBook:
+    """Costs of all groups of a program, and the searches that find them."""
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        target: Target,
+        model: CostModel,
+        make_search: Callable[[str], NestSearch],
+    ) -> None:
+        self._tasks = tasks
+        self._target = target
+        self._model = model
+        self._make_search = make_search
+        self._searches: dict[str, NestSearch] = {}
+        self._predicted: dict[str, float] = {}
+        self._library: dict[str, Measurement | Failure] = {}
+
+    def search(self, digest: str) -> NestSearch:
+        """The search over a nest, made at its first use."""
+        if digest not in self._searches:
+            self._searches[digest] = self._make_search(digest)
+        return self._searches[digest]
+
+    @property
+    def searches(self) -> dict[str, NestSearch]:
+        """The searches begun so far."""
+        return self._searches
+
+    def add_library(self, digest: str, result: Measurement | Failure) -> None:
+        """The time of a framework part."""
+        self._library[digest] = result
+
+    def library_us(self, group: FrameworkGroup) -> float | None:
+        """Measured time of a framework group."""
+        result = self._library.get(self._tasks.library_of[group])
+        return result.median_us if isinstance(result, Measurement) else None
+
+    def measured_us(self, digest: str) -> float | None:
+        """Best measured time of a nest."""
+        search = self._searches.get(digest)
+        return search.best.median_us if search is not None and search.best is not None else None
+
+    def predicted_us(self, digest: str) -> float:
+        """What a good kernel of a nest should take, by the model."""
+        if digest not in self._predicted:
+            nest = self._tasks.nests[digest].nest
+            self._predicted[digest] = self._model.predict_us(nest, None, self._target)
+        return self._predicted[digest]
+
+    def is_hopeless(self, digest: str) -> bool:
+        """Whether no kernel of the nest was right and more trials are unlikely to help."""
+        search = self._searches.get(digest)
+        if search is None or search.best is not None:
+            return False
+        return search.is_empty or search.tried >= min(_HOPELESS_TRIALS, search.size)
+
+    def cost_us(self, digest: str) -> float | None:
+        """Measured or corrected predicted time; None for a nest that was given up."""
+        measured = self.measured_us(digest)
+        if measured is not None:
+            return measured
+        if self.is_hopeless(digest):
+            return None
+        return self.predicted_us(digest) * self._correction() * _OPTIMISM
+
+    def options(self, *, measured_only: bool = False) -> list[CoverOption]:
+        """Cover options for all groups that have a cost."""
+        found: list[CoverOption] = []
+        for candidate in self._tasks.candidates.groups:
+            digest = candidate.task
+            cost = self.measured_us(digest) if measured_only else self.cost_us(digest)
+            if cost is not None:
+                found.append(CoverOption(candidate.group, cost))
+        return found + self.library_options()
+
+    def library_options(self) -> list[CoverOption]:
+        """Options for framework groups. One that was not timed counts as slow, not as free."""
+        known = {g: self.library_us(g) for g in self._tasks.candidates.library}
+        times = [time for time in known.values() if time is not None]
+        slow = max(times, default=1000.0)
+        return [CoverOption(g, slow if time is None else time) for g, time in known.items()]
+
+    def group_us(self, group: FusionGroup | FrameworkGroup) -> float | None:
+        """Cost of any group of a cover; None where nothing is known, 0 for constant ones."""
+        if isinstance(group, FusionGroup):
+            return self.cost_us(self._tasks.candidate_of[group].task)
+        if group not in self._tasks.library_of:
+            return 0.0
+        return self.library_us(group)
+
+    def _correction(self) -> float:
+        """Median of measured over predicted, 1 before anything was measured."""
+        ratios = [
+            search.best.median_us / self.predicted_us(digest)
+            for digest, search in self._searches.items()
+            if search.best is not None and search.best.median_us is not None
+        ]
+        return statistics.median(ratios) if ratios else 1.0

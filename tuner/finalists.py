@@ -1,0 +1,107 @@
+"""Covers worth running as a whole, and what they are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from kernel_gen.codegen.template import Template
+from kernel_gen.errors import InvalidInput
+from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Measurement
+from kernel_gen.runtime.plan import Kernel
+from tuner.contest import Entry
+from tuner.costs import CostBook
+from tuner.cover import CoverOption, Overheads, best_covers
+from tuner.tasks import Tasks, op_names
+
+# How kernels behave in company is not known from their times alone: intermediates may come from
+# the cache or from memory, leaving the compiled segment costs more or less. Each view of that gives
+# its best cover; the whole-program runs decide.
+_VIEWS = (
+    Overheads(),
+    Overheads(kernel_us=4.0, framework_us=40.0),
+    Overheads(kernel_us=0.0, framework_us=0.0),
+)
+_SOLVER_SECONDS = 5.0
+
+
+class Finalists:
+    """Chooses covers by the cost book and turns them into contest entries."""
+
+    def __init__(
+        self, tasks: Tasks, costs: CostBook, templates: Sequence[Template], target: Target
+    ) -> None:
+        self._tasks, self._costs, self._target = tasks, costs, target
+        self._templates = {template.name: template for template in templates}
+
+    def covers(self) -> list[FusionPlan]:
+        """Distinct covers by groups with a measured kernel, most promising first."""
+        options = self._costs.options(measured_only=True)
+        found: list[FusionPlan] = []
+        for overheads in _VIEWS:
+            found += self._solved(options, overheads)
+        return list(dict.fromkeys(found))
+
+    def unfused(self) -> FusionPlan | None:
+        """One op per kernel, or the framework where it is faster."""
+        options = self._costs.options(measured_only=True)
+        single = [option for option in options if self._tasks.is_single(option.group)]
+        solved = self._solved(single, Overheads())
+        return solved[0] if solved else None
+
+    def framework(self) -> FusionPlan | None:
+        """All ops by the framework: the baseline as a plan."""
+        solved = self._solved(self._costs.library_options(), Overheads())
+        return solved[0] if solved else None
+
+    def entry(self, cover: FusionPlan) -> Entry:
+        """The cover with the best kernel of each of its groups."""
+        fused = [group for group in cover.groups if isinstance(group, FusionGroup)]
+        groups = tuple(
+            self._explained(g) if isinstance(g, FrameworkGroup) else g for g in cover.groups
+        )
+        return Entry(FusionPlan(groups), tuple(self._kernel(group) for group in fused))
+
+    def _solved(self, options: Sequence[CoverOption], overheads: Overheads) -> list[FusionPlan]:
+        try:
+            covers = best_covers(
+                self._tasks.program, options, k=1, overheads=overheads, seconds=_SOLVER_SECONDS
+            )
+        except InvalidInput:
+            return []  # these options alone do not cover the program
+        return [cover.plan for cover in covers]
+
+    def _explained(self, group: FrameworkGroup) -> FrameworkGroup:
+        """Ops that a kernel could have run, but not faster, say so."""
+        has_kernel = any(
+            set(candidate.group.nodes) == set(group.nodes)
+            for candidate in self._tasks.candidates.groups
+        )
+        if group.is_constant or not has_kernel:
+            return group
+        sentence = "The framework's kernel was the fastest one measured."
+        return dataclasses.replace(group, code="faster", sentence=sentence)
+
+    def _kernel(self, group: FusionGroup) -> Kernel:
+        candidate = self._tasks.candidate_of[group]
+        search = self._costs.search(candidate.task)
+        best = search.best
+        schedule = None if best is None else search.schedule_of(best)
+        if best is None or schedule is None:
+            raise InvalidInput(f"group {group.nodes} has no measured kernel")
+        nest = candidate.lowered.nest
+        symbol = f"gaf_kernel_{candidate.task[:16]}"
+        template = self._templates[schedule.template]
+        source = template.generate(nest, self._target, schedule, symbol)
+        measurement = best.result if isinstance(best.result, Measurement) else None
+        return Kernel(
+            group,
+            candidate.lowered.operands,
+            nest,
+            schedule,
+            source,
+            op_names(self._tasks.program, group.nodes),
+            measurement,
+        )

@@ -1,0 +1,218 @@
+"""The search over nests: batches to the device until the budget's share is used.
+
+    solve the cover on what is known → nests in it → shares of a batch → build, check, time → again
+
+Only nests that occur in a promising cover are tuned. A cover that looks good on predictions alone
+is measured at once, which corrects the predictions and moves the next cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernel_gen.codegen.template import Template
+from kernel_gen.errors import GafError
+from kernel_gen.fusion.group import FusionGroup, FusionPlan
+from kernel_gen.records import Failure, Stage, Trial
+from tuner.allocate import Share, allocate
+from tuner.archive import Archive
+from tuner.costs import CostBook
+from tuner.cover import Overheads, best_covers
+from tuner.device import Device
+from tuner.messages import UNTRIED, KernelTask, TaskResult
+from tuner.meter import Meter
+from tuner.search import Proposal
+from tuner.tasks import Tasks
+
+_BATCH_SECONDS = 1.5
+_BATCH = (4, 24)  # fewest and most candidates of a batch
+_FIRST_TRIAL_SECONDS = 0.2  # guess before anything was measured
+_UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion needs
+_RESOLVE_BATCHES = 4  # batches between two covers once the best one is measured throughout
+_SOLVER_SECONDS = 2.0
+
+Progress = Callable[[int, int, float | None], None]
+
+
+@dataclass(slots=True)
+class _Pace:
+    """Seconds per trial so far, to size batches and to know when the last one is due."""
+
+    seconds: float = 0.0
+    trials: int = 0
+
+    @property
+    def trial_seconds(self) -> float:
+        return self.seconds / self.trials if self.trials else _FIRST_TRIAL_SECONDS
+
+    def add(self, seconds: float, trials: int) -> None:
+        self.seconds += seconds
+        self.trials += trials
+
+
+class GroupStage:
+    """Tunes the nests of a program. `check_stop` raises to end the job between batches."""
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        costs: CostBook,
+        templates: Sequence[Template],
+        device: Device,
+        archive: Archive,
+        meter: Meter,
+        check_stop: Callable[[], None],
+    ) -> None:
+        self._tasks, self._costs, self._device = tasks, costs, device
+        self._templates = {template.name: template for template in templates}
+        self._archive, self._meter, self._check_stop = archive, meter, check_stop
+        self._pace = _Pace()
+        self._announced: set[str] = set()
+        self._weights: dict[str, float] = {}
+        self._age = 0
+        self.failures = 0
+
+    def run(self, reserve_seconds: float) -> None:
+        """Until nothing is left to try or only `reserve_seconds` of the budget are."""
+        while True:
+            self._check_stop()
+            seconds = self._meter.remaining_seconds - reserve_seconds
+            if seconds < self._pace.trial_seconds or self._meter.remaining_trials < 1:
+                return
+            shares = self._next_shares(self._batch_size(seconds))
+            if not shares or not self._run_batch(shares, seconds):
+                return
+
+    def best_cover_us(self) -> float | None:
+        """Cost of the cover last solved."""
+        return self._cover_us
+
+    _cover_us: float | None = None
+
+    def _batch_size(self, seconds: float) -> int:
+        fit = round(min(seconds, _BATCH_SECONDS) / self._pace.trial_seconds)
+        size = max(_BATCH[0], min(_BATCH[1], fit))
+        return int(min(size, self._meter.remaining_trials))
+
+    def _next_shares(self, batch: int) -> list[Share]:
+        self._age += 1
+        if not self._weights or self._age > _RESOLVE_BATCHES or self._has_fresh():
+            self._solve()
+        return allocate(self._costs, self._weights, batch)
+
+    def _has_fresh(self) -> bool:
+        return any(self._costs.measured_us(digest) is None for digest in self._weights)
+
+    def _solve(self) -> None:
+        """Weights from the best cover and from the one without fusion."""
+        self._age = 0
+        options = self._costs.options()
+        best = best_covers(self._tasks.program, options, k=1, seconds=_SOLVER_SECONDS)[0]
+        self._cover_us = best.cost_us
+        weights = self._count(best.plan, 1.0)
+        single = [option for option in options if self._tasks.is_single(option.group)]
+        unfused = best_covers(
+            self._tasks.program, single, overheads=Overheads(), seconds=_SOLVER_SECONDS
+        )[0]
+        for digest, weight in self._count(unfused.plan, _UNFUSED_WEIGHT).items():
+            weights.setdefault(digest, weight)
+        self._weights = weights
+
+    def _count(self, plan: FusionPlan, weight: float) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for group in plan.groups:
+            if isinstance(group, FusionGroup):
+                digest = self._tasks.candidate_of[group].task
+                found[digest] = found.get(digest, 0.0) + weight
+        return found
+
+    def _run_batch(self, shares: Sequence[Share], seconds: float) -> bool:
+        """Whether anything was tried."""
+        proposals = [
+            (share.digest, proposal)
+            for share in shares
+            for proposal in self._costs.search(share.digest).propose(share.count)
+        ]
+        if not proposals:
+            return False
+        self._announce([digest for digest, _ in proposals])
+        start = self._meter.spent_seconds
+        results = self._measure(proposals, seconds)
+        self._pace.add(self._meter.spent_seconds - start, len(proposals))
+        self._record(proposals, results)
+        return True
+
+    def _announce(self, digests: Sequence[str]) -> None:
+        new = [d for d in dict.fromkeys(digests) if d not in self._announced]
+        self._announced.update(new)
+        self._archive.add_nests([self._tasks.nests[digest] for digest in new])
+
+    def _measure(
+        self, proposals: Sequence[tuple[str, Proposal]], seconds: float
+    ) -> list[TaskResult]:
+        made = [self._task(digest, proposal) for digest, proposal in proposals]
+        tasks = [task for task in made if isinstance(task, KernelTask)]
+        measured = iter(self._device.measure(tasks, seconds))
+        return [TaskResult(task) if isinstance(task, Failure) else next(measured) for task in made]
+
+    def _task(self, digest: str, proposal: Proposal) -> KernelTask | Failure:
+        task = self._tasks.nests[digest]
+        symbol = f"gaf_kernel_{digest[:16]}_{proposal.number}"
+        try:
+            source = self._templates[proposal.template].generate(
+                task.nest, self._device.target, proposal.schedule, symbol
+            )
+        except GafError as error:
+            return Failure(Stage.GENERATE, "generation-failed", str(error)[:500])
+        return KernelTask(
+            task.check,
+            source,
+            proposal.template,
+            proposal.point,
+            incumbent_us=self._costs.measured_us(digest),
+            timeout_s=self._timeout_s(digest),
+        )
+
+    def _timeout_s(self, digest: str) -> float:
+        """Generous: two hundred times what is expected, three seconds at least."""
+        expected_us = self._costs.measured_us(digest) or self._costs.predicted_us(digest)
+        return min(30.0, max(3.0, expected_us * 2e-4))
+
+    def _record(
+        self, proposals: Sequence[tuple[str, Proposal]], results: Sequence[TaskResult]
+    ) -> None:
+        trials: list[Trial] = []
+        for (digest, proposal), result in zip(proposals, results, strict=True):
+            search = self._costs.search(digest)
+            if result.result == UNTRIED:
+                search.forget(proposal)
+                continue
+            trial = Trial(
+                digest,
+                proposal.number,
+                proposal.template,
+                proposal.point,
+                result.result,
+                proposal.predicted_us,
+                result.build_seconds,
+            )
+            search.record(trial)
+            trials.append(trial)
+        self.failures += sum(isinstance(trial.result, Failure) for trial in trials)
+        self._meter.count(len(trials))
+        self._archive.add_trials(trials)
+        self._report()
+
+    def _report(self) -> None:
+        best = self._cover_us
+        self._archive.event(
+            "progress",
+            {
+                "phase": "tune-groups",
+                "done": self._meter.trials,
+                "total": self._meter.budget.trials,
+                "best_us": best,
+                "remaining_seconds": round(self._meter.remaining_seconds, 2),
+            },
+        )

@@ -1,0 +1,29 @@
+"""From a submitted graph to tasks: rules, rewrites, candidate groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernel_gen.codegen.template import Template
+from kernel_gen.fusion.candidates import candidates
+from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.target import Target
+from kernel_gen.records import JobRequest
+from tuner.tasks import Tasks, make_tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The tasks of a program and the rules that shaped it."""
+
+    tasks: Tasks
+    rules_fired: tuple[str, ...]
+
+
+def prepare(
+    graph: Graph, request: JobRequest, templates: Sequence[Template], target: Target
+) -> Prepared:
+    """Apply the rules and enumerate. Raises InvalidRules for rules that do not validate."""
+    found = candidates(graph, tuple(templates), target, numerics=request.numerics)
+    return Prepared(make_tasks(graph, found, request.numerics == "strict"), ())

@@ -1,0 +1,104 @@
+"""The whole-program stage on a device: assembles plans, runs them against the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kernel_gen.errors import InternalError
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.runtime.assemble import assemble
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.plan import Plan, SearchSummary
+from tuner.contest import (
+    CheckPlan,
+    Contender,
+    ContestResult,
+    ContestTask,
+    Entry,
+    GraphTask,
+    Interleave,
+    TimeGraph,
+)
+from tuner.runner import Runner
+
+_UNKNOWN = SearchSummary(0.0, 0.0, 0.0, False, 0, 0, 0.0, 0.0)
+_BASELINE_TIMEOUT_S = 120.0
+
+
+class ProgramBench:
+    """Times graphs and plans in a child that has torch. Not thread-safe."""
+
+    def __init__(self, compiler: Compiler, target: Target, cores: Sequence[int]) -> None:
+        self._compiler, self._target, self._threads = compiler, target, len(cores)
+        self._runner = Runner(cores, preload=("tuner.torch_child",))
+
+    @property
+    def child_pid(self) -> int | None:
+        """Pid of the process plans run in, if it lives."""
+        return self._runner.child_pid
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        """Times of graphs as torch runs them, in order."""
+        return [self._time_graph(task) for task in tasks]
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        """Builds, checks and times the entries; see `ContestTask`."""
+        built = self._assemble(task)
+        checked = [self._checked(task, plan) for plan in built]
+        right = [plan for plan in checked if isinstance(plan, Plan)]
+        times = self._interleave(task, right)
+        if isinstance(times, Failure):
+            return ContestResult(times, tuple(_lost(plan, times) for plan in checked))
+        remaining = iter(times[1:])
+        contenders = tuple(
+            Contender(plan, next(remaining)) if isinstance(plan, Plan) else Contender(None, plan)
+            for plan in checked
+        )
+        return ContestResult(times[0], contenders)
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def _time_graph(self, task: GraphTask) -> Measurement | Failure:
+        request = TimeGraph(task.graph, self._threads, task.limits)
+        answer = self._runner.call(request, task.timeout_s)
+        assert isinstance(answer, Measurement | Failure)
+        return answer
+
+    def _assemble(self, task: ContestTask) -> list[Plan | Failure]:
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(lambda entry: self._assembled(task, entry), task.entries))
+
+    def _assembled(self, task: ContestTask, entry: Entry) -> Plan | Failure:
+        try:
+            return assemble(
+                task.program,
+                task.graph,
+                task.key,
+                entry.cover,
+                entry.kernels,
+                self._target,
+                self._compiler,
+                _UNKNOWN,
+            )
+        except InternalError as error:
+            return Failure(Stage.BUILD, "assembly-failed", str(error)[:1000])
+
+    def _checked(self, task: ContestTask, plan: Plan | Failure) -> Plan | Failure:
+        if isinstance(plan, Failure):
+            return plan
+        request = CheckPlan(task.graph, plan, self._threads)
+        answer = self._runner.call(request, task.timeout_s)
+        return answer if isinstance(answer, Failure) else plan
+
+    def _interleave(self, task: ContestTask, plans: Sequence[Plan]) -> list[Measurement] | Failure:
+        request = Interleave(task.graph, tuple(plans), self._threads, task.limits, task.seconds)
+        answer = self._runner.call(request, task.seconds + task.timeout_s + _BASELINE_TIMEOUT_S)
+        assert isinstance(answer, list | Failure)
+        return answer
+
+
+def _lost(plan: Plan | Failure, failure: Failure) -> Contender:
+    return Contender(None, plan if isinstance(plan, Failure) else failure)

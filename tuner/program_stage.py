@@ -1,0 +1,203 @@
+"""The search over covers: whole plans against the baseline, in interleaved runs.
+
+An Optuna study over the finalists' covers says which to run next, the solver's best first. Each
+contest runs a few new covers with the champion so far and the baseline, so that all figures that
+are compared come from one run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import optuna
+
+from kernel_gen.errors import InvalidInput
+from kernel_gen.fusion.group import FusionPlan
+from kernel_gen.ir.graph import Graph
+from kernel_gen.records import Failure, Measurement, Trial
+from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.plan import Plan
+from tuner.archive import Archive
+from tuner.contest import Contender, ContestResult, ContestTask
+from tuner.device import Device
+from tuner.finalists import Finalists
+from tuner.meter import Meter
+
+COVER_GROUP = "cover"
+_NEW_PER_CONTEST = 3
+_CONTEST_SECONDS = 2.5
+_IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The plan to publish and what was measured with it, all in one interleaved run."""
+
+    plan: Plan
+    measured_us: float
+    baseline_us: float
+    unfused_us: float | None
+    trials: int
+    failures: int
+
+    @property
+    def improved(self) -> bool:
+        return self.measured_us < _IMPROVED_BELOW * self.baseline_us
+
+
+@dataclass(frozen=True, slots=True)
+class _Champion:
+    cover: FusionPlan
+    plan: Plan
+    measured_us: float
+    baseline_us: float
+
+
+class ProgramStage:
+    """Runs finalists until the budget is spent or all are known."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        program: Graph,
+        key: PlanKey,
+        finalists: Finalists,
+        device: Device,
+        archive: Archive,
+        meter: Meter,
+        check_stop: Callable[[], None],
+        first_number: int = 0,
+    ) -> None:
+        self._graph, self._program, self._key = graph, program, key
+        self._finalists, self._device = finalists, device
+        self._archive, self._meter, self._check_stop = archive, meter, check_stop
+        self._number = first_number
+        self._champion: _Champion | None = None
+        self._unfused_us: float | None = None
+        self._trials = 0
+        self._failures = 0
+
+    def run(self) -> Outcome:
+        """The best plan found. Raises InvalidInput if not even the framework runs the program."""
+        unfused = self._finalists.unfused()
+        covers = list(dict.fromkeys([*self._finalists.covers(), *([unfused] if unfused else [])]))
+        study = _Study(len(covers))
+        pending = study.next(_NEW_PER_CONTEST)
+        while pending:
+            self._check_stop()
+            start = time.monotonic()
+            results = self._contest([covers[i] for i in pending], unfused)
+            study.record(pending, results)
+            if self._meter.remaining_seconds < 1.5 * (time.monotonic() - start):
+                break
+            pending = study.next(_NEW_PER_CONTEST)
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        """The champion; where it does not beat the baseline, the framework's plan competes."""
+        champion = self._champion
+        if champion is None or champion.measured_us >= _IMPROVED_BELOW * champion.baseline_us:
+            framework = self._finalists.framework()
+            if framework is not None:
+                self._contest([framework], None)
+        champion = self._champion
+        if champion is None:
+            raise InvalidInput("no plan of this program runs here: see the job's cover trials")
+        return Outcome(
+            champion.plan,
+            champion.measured_us,
+            champion.baseline_us,
+            self._unfused_us,
+            self._trials,
+            self._failures,
+        )
+
+    def _contest(
+        self, covers: Sequence[FusionPlan], unfused: FusionPlan | None
+    ) -> list[float | None]:
+        """Run these covers, the champion and the baseline; the covers' times."""
+        previous = self._champion
+        entrants = list(covers)
+        if previous is not None and previous.cover not in entrants:
+            entrants.append(previous.cover)
+        result = self._device.contest(self._task(entrants))
+        if isinstance(result.baseline, Failure):
+            raise InvalidInput(f"the framework cannot run the program: {result.baseline.message}")
+        self._crown(entrants, result, result.baseline)
+        self._record(covers, result.contenders)
+        times = [_time_us(contender) for contender in result.contenders]
+        if unfused in entrants:
+            self._unfused_us = times[entrants.index(unfused)]
+        return times[: len(covers)]
+
+    def _task(self, covers: Sequence[FusionPlan]) -> ContestTask:
+        entries = tuple(self._finalists.entry(cover) for cover in covers)
+        seconds = min(_CONTEST_SECONDS, max(0.3, 0.4 * self._meter.remaining_seconds))
+        return ContestTask(self._key, self._graph, self._program, entries, seconds=seconds)
+
+    def _crown(
+        self, covers: Sequence[FusionPlan], result: ContestResult, baseline: Measurement
+    ) -> None:
+        found = [
+            _Champion(cover, contender.plan, contender.result.median_us, baseline.median_us)
+            for cover, contender in zip(covers, result.contenders, strict=True)
+            if contender.plan is not None and isinstance(contender.result, Measurement)
+        ]
+        if found:
+            self._champion = min(found, key=lambda champion: champion.measured_us)
+            self._archive.event(
+                "cover",
+                {
+                    "best_us": self._champion.measured_us,
+                    "baseline_us": self._champion.baseline_us,
+                    "groups": len(self._champion.cover.groups),
+                    "remaining_seconds": round(self._meter.remaining_seconds, 2),
+                },
+            )
+
+    def _record(self, covers: Sequence[FusionPlan], contenders: Sequence[Contender]) -> None:
+        trials: list[Trial] = []
+        for cover, contender in zip(covers, contenders, strict=False):
+            point = (("groups", len(cover.groups)), ("cover", self._number))
+            trials.append(Trial(COVER_GROUP, self._number, COVER_GROUP, point, contender.result))
+            self._number += 1
+        self._trials += len(trials)
+        self._failures += sum(isinstance(trial.result, Failure) for trial in trials)
+        self._archive.add_trials(trials)
+
+
+def _time_us(contender: Contender) -> float | None:
+    result = contender.result
+    return result.median_us if isinstance(result, Measurement) else None
+
+
+class _Study:
+    """An Optuna study over the positions of the finalists, in the solver's order at first."""
+
+    def __init__(self, covers: int) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._covers = covers
+        self._study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        self._open: dict[int, optuna.trial.Trial] = {}
+        self._known: set[int] = set()
+        for cover in range(covers):
+            self._study.enqueue_trial({"cover": cover})
+
+    def next(self, count: int) -> list[int]:
+        """Covers to run next, none twice."""
+        found: list[int] = []
+        while len(found) < count and len(self._known) < self._covers:
+            asked = self._study.ask()
+            cover = asked.suggest_int("cover", 0, self._covers - 1)
+            self._known.add(cover)
+            self._open[cover] = asked
+            found.append(cover)
+        return found
+
+    def record(self, covers: Sequence[int], times: Sequence[float | None]) -> None:
+        """Tell the study; a cover that failed counts as failed."""
+        for cover, value in zip(covers, times, strict=True):
+            state = optuna.trial.TrialState.FAIL if value is None else None
+            self._study.tell(self._open.pop(cover), value, state)

@@ -1,0 +1,169 @@
+"""One job from graph to plan: rules, candidates, nests, covers, whole program.
+
+A session reads its history from an archive and writes to it as it goes, so it can be cut anywhere:
+a session over the same archive continues where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cost_models.analytic import AnalyticModel
+from cost_models.model import CostModel
+from kernel_gen.codegen.cpu.registry import templates as cpu_templates
+from kernel_gen.codegen.template import Template
+from kernel_gen.ir.graph import Graph
+from kernel_gen.records import Failure, JobRequest, Trial
+from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.plan import Plan
+from tuner.archive import Archive
+from tuner.contest import GraphTask
+from tuner.costs import CostBook
+from tuner.device import Device
+from tuner.finalists import Finalists
+from tuner.group_stage import GroupStage
+from tuner.meter import Meter
+from tuner.prepare import prepare
+from tuner.program_stage import COVER_GROUP, ProgramStage
+from tuner.search import NestSearch
+from tuner.summary import published
+from tuner.tasks import Tasks
+
+LIBRARY_TEMPLATE = "framework"
+_LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
+_LIBRARY_BATCH = 8
+_RESERVE_SHARE, _RESERVE_MOST = 0.25, 15.0  # of the budget for the whole-program stage, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a session works on. `spent_seconds` counts earlier attempts."""
+
+    graph: Graph
+    key: PlanKey
+    request: JobRequest
+    spent_seconds: float = 0.0
+
+
+class Session:
+    """Runs one assignment on a device. `check_stop` is called between batches; what it raises
+    ends the session and passes through `run`."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        device: Device,
+        archive: Archive,
+        check_stop: Callable[[], None] = lambda: None,
+        model: CostModel | None = None,
+        templates: Sequence[Template] | None = None,
+    ) -> None:
+        self._assignment, self._device, self._archive = assignment, device, archive
+        self._check_stop = check_stop
+        self._model = model or AnalyticModel()
+        self._templates = tuple(templates or cpu_templates(device.target))
+        self._resumed = list(archive.resumed())
+        tuned = [t for t in self._resumed if t.template != LIBRARY_TEMPLATE]
+        self._meter = Meter(assignment.request.budget, assignment.spent_seconds, len(tuned))
+
+    @property
+    def spent_seconds(self) -> float:
+        """Seconds spent on the job, earlier attempts included."""
+        return self._meter.spent_seconds
+
+    def run(self) -> Plan:
+        """Search and return the plan to publish, its summary filled in.
+
+        Raises Unavailable if the device is lost, InvalidInput if the graph cannot be run at all.
+        """
+        self._progress("prepare")
+        assignment, target = self._assignment, self._device.target
+        prepared = prepare(assignment.graph, assignment.request, self._templates, target)
+        costs = CostBook(prepared.tasks, target, self._model, self._search_maker(prepared.tasks))
+        self._time_library(prepared.tasks, costs)
+        failures = self._tune_groups(prepared.tasks, costs)
+        self._progress("whole-program")
+        stage = self._program_stage(prepared.tasks, costs)
+        return published(stage.run(), prepared, costs, self._meter, failures)
+
+    def _tune_groups(self, tasks: Tasks, costs: CostBook) -> int:
+        """Failed trials of nests, those of earlier attempts included."""
+        stage = GroupStage(
+            tasks,
+            costs,
+            self._templates,
+            self._device,
+            self._archive,
+            self._meter,
+            self._check_stop,
+        )
+        stage.run(self._reserve_seconds())
+        return stage.failures + sum(isinstance(t.result, Failure) for t in self._resumed)
+
+    def _program_stage(self, tasks: Tasks, costs: CostBook) -> ProgramStage:
+        covers = [trial.number for trial in self._resumed if trial.group == COVER_GROUP]
+        return ProgramStage(
+            self._assignment.graph,
+            tasks.program,
+            self._assignment.key,
+            Finalists(tasks, costs, self._templates, self._device.target),
+            self._device,
+            self._archive,
+            self._meter,
+            self._check_stop,
+            first_number=max(covers, default=-1) + 1,
+        )
+
+    def _reserve_seconds(self) -> float:
+        """What the whole-program stage keeps for itself."""
+        seconds = self._meter.budget.seconds
+        return max(min(0.4 * seconds, 2.5), min(_RESERVE_SHARE * seconds, _RESERVE_MOST))
+
+    def _search_maker(self, tasks: Tasks) -> Callable[[str], NestSearch]:
+        resumed: dict[str, list[Trial]] = {}
+        for trial in self._resumed:
+            resumed.setdefault(trial.group, []).append(trial)
+
+        def make(digest: str) -> NestSearch:
+            search = NestSearch(
+                tasks.nests[digest].nest,
+                self._device.target,
+                self._templates,
+                self._model.predict_us,
+                seed=int(digest[:8], 16),
+                history=self._archive.known(digest),
+            )
+            search.adopt(resumed.get(digest, ()))
+            return search
+
+        return make
+
+    def _time_library(self, tasks: Tasks, costs: CostBook) -> None:
+        """Time the framework's parts, or as many as a share of the budget allows."""
+        known = {t.group: t for t in self._resumed if t.template == LIBRARY_TEMPLATE}
+        for digest, trial in known.items():
+            costs.add_library(digest, trial.result)
+        todo = [digest for digest in tasks.library if digest not in known]
+        limit = self._meter.spent_seconds + _LIBRARY_SHARE * self._meter.budget.seconds
+        while todo and self._meter.spent_seconds < limit:
+            self._check_stop()
+            batch, todo = todo[:_LIBRARY_BATCH], todo[_LIBRARY_BATCH:]
+            times = self._device.time_graphs([GraphTask(tasks.library[d]) for d in batch])
+            trials = [
+                Trial(digest, 0, LIBRARY_TEMPLATE, (), result)
+                for digest, result in zip(batch, times, strict=True)
+            ]
+            for trial in trials:
+                costs.add_library(trial.group, trial.result)
+            self._archive.add_trials(trials)
+            self._progress("library")
+
+    def _progress(self, phase: str) -> None:
+        data = {
+            "phase": phase,
+            "done": self._meter.trials,
+            "total": self._meter.budget.trials,
+            "remaining_seconds": round(self._meter.remaining_seconds, 2),
+        }
+        self._archive.event("progress", data)
