@@ -7,6 +7,7 @@ axes. `tile` decisions cut the grid into blocks, so that a schedule's tails are 
 from __future__ import annotations
 
 import itertools
+import math
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -223,7 +224,8 @@ class _Block:
 
     def _reduce(self, reduce: Reduce, axes: Sequence[str]) -> Array:
         value = self._spread(reduce.arg, axes, reduce.axes)
-        value = value.reshape(*value.shape[: len(axes)], -1)
+        outer, inner = value.shape[: len(axes)], value.shape[len(axes) :]
+        value = value.reshape(*outer, math.prod(inner))
         dtype = self._type(reduce.dtype)
         match reduce.op:
             case "sum":

@@ -113,14 +113,19 @@ class Puller:
         return self.pull(value, source, guards)
 
     def _cast(self, primitive: Primitive, at: Indices, guards: Guards) -> int:
+        """A cast of the program rounds: to a narrow type, and from one before it widens."""
         (value,) = primitive.node.inputs
         source, target = self.dtype(value), self.dtype(primitive.node.output)
-        made = self.nest.cast(self.pull(value, at, guards), target.compute)
-        rounds = primitive.explicit and target is not source
-        return self._rounded(made, target) if rounds else made
+        made = self.pull(value, at, guards)
+        if not primitive.explicit or source is target:
+            return self.nest.cast(made, target.compute)
+        return self._rounded(self.nest.cast(self._rounded(made, source), target), target)
 
     def _rounded(self, statement: int, dtype: DType) -> int:
-        """`statement` rounded to a narrow storage type and back."""
+        """`statement` rounded to a narrow storage type and back, unless it has just been read."""
+        made = self.nest.statements[statement]
+        if isinstance(made, Load) and self.dtype(made.buffer) is dtype:
+            return statement
         return self.nest.cast(self.nest.cast(statement, dtype), dtype.compute)
 
     def _source(self, node: Node, at: Indices) -> int:
@@ -157,15 +162,19 @@ class Puller:
 
     def _reduce(self, node: Node, at: Indices, guards: Guards) -> int:
         (value,) = node.inputs
-        dims = int_tuple(node, "dims")
+        shape, dims, dtype = self.shape(value), int_tuple(node, "dims"), self.dtype(node.output)
         rest = [i for d, i in enumerate(at) if d not in dims] if node.attr("keepdim") else list(at)
-        inside = {d: axis_index(self._inner_axis(node, d, at)) for d in dims}
-        source = tuple(
-            inside[d] if d in inside else rest.pop(0) for d in range(len(self.shape(value)))
-        )
-        arg = self.pull(value, source, guards)
-        axes = tuple(axis for d in dims for axis in sorted(inside[d].axes()))
-        return self.nest.add(Reduce(node.op, arg, axes, self.dtype(node.output).compute))
+        axes = {d: self._inner_axis(node, d, at) for d in dims if shape[d] != 1}
+        source = [
+            axis_index(axes[d]) if d in axes else ZERO if d in dims else rest.pop(0)
+            for d in range(len(shape))
+        ]
+        if not axes and node.op in ("argmax", "argmin"):  # the position of an only element
+            return self.nest.const(0, dtype)
+        arg = self.pull(value, tuple(source), guards)
+        if not axes:
+            return arg
+        return self.nest.add(Reduce(node.op, arg, tuple(axes.values()), dtype.compute))
 
     def _contract(self, node: Node, at: Indices, guards: Guards) -> int:
         lhs, rhs = node.inputs

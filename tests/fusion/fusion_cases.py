@@ -8,9 +8,10 @@ import numpy as np
 
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.execute import execute
+from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group
-from kernel_gen.ir.arrays import numpy_dtype
+from kernel_gen.ir.arrays import constant_array, numpy_dtype
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate import evaluate
@@ -64,6 +65,28 @@ def operands_of(graph: Graph, lowered: Lowered, inputs: Sequence[np.ndarray]) ->
     known = {item.value: array for item, array in zip(graph.inputs, inputs, strict=True)}
     pairs = zip(lowered.nest.buffers, lowered.operands, strict=True)
     return [known[value] for buffer, value in pairs if buffer.role is not BufferRole.OUTPUT]
+
+
+def run_groups(
+    graph: Graph,
+    groups: Sequence[FusionGroup],
+    inputs: Sequence[np.ndarray],
+    numerics: str = "fast",
+    tile: int | None = None,
+) -> list[np.ndarray]:
+    """The graph's outputs, its groups run one after the other by the NumPy executor."""
+    known = {item.value: array for item, array in zip(graph.inputs, inputs, strict=True)}
+    for constant in graph.constants:
+        known[constant.value] = constant_array(constant, graph.type_of(constant.value))
+    for group in groups:
+        lowered = lower(graph, group, numerics)
+        assert not isinstance(lowered, Refusal), lowered.sentence
+        reads = len(lowered.operands) - len(group.outputs)
+        operands = [known[value] for value in lowered.operands[:reads]]
+        schedule = None if tile is None else tiled(lowered, tile)
+        results = execute(lowered.nest, operands, schedule)
+        known.update(zip(lowered.operands[reads:], results, strict=True))
+    return [known[output.value] for output in graph.outputs]
 
 
 def tiled(lowered: Lowered, size: int) -> Schedule:
