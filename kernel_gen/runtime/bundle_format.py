@@ -30,7 +30,7 @@ MAX_FILE_BYTES = 256 << 20
 MAX_BUNDLE_BYTES = 1 << 30
 MAX_FILES = 10_000
 MAX_HEAD_BYTES = 4 << 20  # manifest and signature, which are read before they can be trusted
-_PATH = re.compile(r"(plan\.json|sources/[A-Za-z0-9_]{1,200}\.cpp|objects/[0-9a-f]{64}\.so)\Z")
+_PATH = re.compile(r"(plan\.json|sources/[A-Za-z0-9_]{1,80}\.cpp|objects/[0-9a-f]{64}\.so)\Z")
 _DOMAIN = b"graph-autofusion bundle manifest\0"  # such a signature is good for nothing else
 
 
@@ -140,12 +140,17 @@ def _parse_manifest(text: bytes) -> Manifest:
 
 
 def _sources(plan: Plan) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for source in plan_sources(plan.program, plan.kernels, plan.layout) if plan.kernels else ():
-        for number, (_, text) in enumerate(source.files):
-            suffix = f"_{number}" if number else ""
-            found[f"sources/{source.entry[:180]}{suffix}.cpp"] = text.encode()
-    return found
+    """Names stay below the 100 bytes of a tar's name field."""
+    if not plan.kernels:
+        return {}
+    texts = (
+        (source.entry, text)
+        for source in plan_sources(plan.program, plan.kernels, plan.layout)
+        for _, text in source.files
+    )
+    return {
+        f"sources/{i:03}_{entry[:60]}.cpp": text.encode() for i, (entry, text) in enumerate(texts)
+    }
 
 
 def _sha256(data: bytes) -> str:

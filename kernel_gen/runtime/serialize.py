@@ -29,6 +29,7 @@ from kernel_gen.runtime.plan import (
     Provenance,
     SearchSummary,
 )
+from kernel_gen.runtime.plan_check import check_plan
 from kernel_gen.schedule.schedule import Schedule
 
 
@@ -93,7 +94,7 @@ def plan_from_json(text: str | bytes, objects: Mapping[str, bytes]) -> Plan:
     _check_schema(text)
     record = from_json(PlanRecord, text)
     kernels = tuple(_kernel(record, number) for number in range(len(record.kernels)))
-    return Plan(
+    plan = Plan(
         key=PlanKey.parse(record.key),
         graph=record.graph,
         program=record.program or record.graph,
@@ -105,6 +106,8 @@ def plan_from_json(text: str | bytes, objects: Mapping[str, bytes]) -> Plan:
         summary=record.summary,
         layout=record.layout,
     )
+    check_plan(plan)
+    return plan
 
 
 def plan_digest(plan: Plan) -> str:

@@ -65,15 +65,16 @@ class Results:
         found: list[torch.Tensor | None] = []
         own: dict[int, torch.Tensor] = {}  # value -> tensor: one value twice is one tensor
         for output, path in zip(self._program.outputs, self._paths, strict=True):
-            if output.mutates is None and path is not None:
+            value, is_result = output.value, output.mutates is None
+            if is_result and path is not None:
                 found.append(None)
-            elif (output.mutates is None and output.alias_of is not None) or output.value in self._private:
-                found.append(env[output.value])
+            elif value in self._private or (is_result and output.alias_of is not None):
+                found.append(env[value])
             else:
-                if output.value not in own:
-                    own[output.value] = self._owned(output.value, env[output.value], taken)
-                    taken.add(_storage(own[output.value]))
-                found.append(own[output.value])
+                if value not in own:
+                    own[value] = self._owned(value, env[value], taken)
+                    taken.add(_storage(own[value]))
+                found.append(own[value])
         return found
 
     def _owned(self, value: int, tensor: torch.Tensor, taken: set[int]) -> torch.Tensor:

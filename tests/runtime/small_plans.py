@@ -96,16 +96,15 @@ def key_of(graph: Graph) -> PlanKey:
     return PlanKey(graph.digest[:32], "static", "0" * 16, TARGET.key)
 
 
-def plan_of(
+def groups_of(
     graph: Graph,
-    compiler: Compiler,
     framework: Collection[int] = (),
     constant: Collection[int] = (),
     left_out: Collection[int] = (),
     packed: Collection[int] = (),
     scratch_bytes: int = 0,
-) -> Plan:
-    """A plan with one group per node: `framework` nodes run by torch, `constant` ones at bind."""
+) -> tuple[FusionPlan, list[Kernel]]:
+    """A cover with one group per node: `framework` nodes run by torch, `constant` ones at bind."""
     groups: list[FusionGroup | FrameworkGroup] = []
     kernels: list[Kernel] = []
     for number, node in enumerate(graph.nodes):
@@ -118,7 +117,14 @@ def plan_of(
         kernel = kernel_for(graph, number, packed, packed, scratch_bytes)
         kernels.append(kernel)
         groups.append(kernel.group)
-    cover = FusionPlan(tuple(groups))
+    return FusionPlan(tuple(groups)), kernels
+
+
+def plan_of(
+    graph: Graph, compiler: Compiler, scratch_bytes: int = 0, **choices: Collection[int]
+) -> Plan:
+    """The plan of `groups_of`."""
+    cover, kernels = groups_of(graph, scratch_bytes=scratch_bytes, **choices)
     return assemble(graph, graph, key_of(graph), cover, kernels, TARGET, compiler, SUMMARY)
 
 

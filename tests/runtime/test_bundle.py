@@ -54,12 +54,13 @@ def test_round_trip_runs(folder: Path, trust: Trust, plan: Plan) -> None:
 
 
 def test_sources_lie_open(folder: Path, plan: Plan) -> None:
-    names = {path.name for path in (folder / "sources").iterdir()}
-    assert names == {f"{k.source.entry}.cpp" for k in plan.kernels} | {"gaf_run.cpp"}
+    texts = {path.name[4:]: path.read_text() for path in (folder / "sources").iterdir()}
+    assert texts.pop("gaf_run.cpp").startswith("#ifndef GAF_KERNEL_ABI")
+    assert texts == {f"{k.source.entry}.cpp": k.source.files[0][1] for k in plan.kernels}
 
 
 @pytest.mark.parametrize(
-    "path", ["plan.json", "manifest.json", "signature.json", "sources/gaf_run.cpp", "objects"]
+    "path", ["plan.json", "manifest.json", "signature.json", "sources/003_gaf_run.cpp", "objects"]
 )
 def test_altered_file_is_refused(folder: Path, trust: Trust, path: str) -> None:
     victim = next((folder / path).iterdir()) if path == "objects" else folder / path
