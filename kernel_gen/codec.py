@@ -190,12 +190,12 @@ def _scalar(kinds: tuple[type, ...]) -> _Codec:
 
     def convert(value: Any) -> Any:
         kind = type(value)
+        if kind is int and not -(2**63) <= value < 2**64:
+            raise _mismatch("an integer of 64 bits", value)
         if kind is int and widen:
             return float(value)
         if kind not in kinds:
             raise _mismatch(names, value)
-        if kind is int and not -(2**63) <= value < 2**64:
-            raise _mismatch("an integer of 64 bits", value)
         return value
 
     def write(value: Any) -> Any:

@@ -87,10 +87,13 @@ def _iota(attrs: Attributes) -> torch.Tensor:
 def _repeated(
     function: Callable[..., torch.Tensor], x: torch.Tensor, attrs: Attributes
 ) -> torch.Tensor:
-    """A reduction that torch has for one dimension only."""
-    for dim in reversed(attrs["dims"]):
-        x = function(x, dim, keepdim=attrs["keepdim"])
-    return x
+    """A reduction that torch has for one dimension only: over the merged dimensions."""
+    dims = attrs["dims"]
+    kept = [dim for dim in range(x.ndim) if dim not in dims]
+    shape = [1 if dim in dims else x.shape[dim] for dim in range(x.ndim)]
+    merged = x.permute([*kept, *dims]).flatten(len(kept)) if dims else x.unsqueeze(-1)
+    found = function(merged, -1)
+    return found.reshape(shape) if attrs["keepdim"] else found
 
 
 def _sum(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
