@@ -104,9 +104,7 @@ def build(case: Case) -> LoopNest:
     axes = [Axis("m", case.m), Axis("n", case.n), Axis("k", case.k)]
     if "b" in case.out:
         axes.insert(0, Axis("b", case.b))
-    return LoopNest(
-        tuple(axes), tuple(draft.buffers), tuple(draft.statements), tuple(draft.stores)
-    )
+    return LoopNest(tuple(axes), tuple(draft.buffers), tuple(draft.statements), tuple(draft.stores))
 
 
 def _prologue(draft: _Draft, x: int) -> int:

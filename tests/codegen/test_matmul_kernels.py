@@ -23,7 +23,15 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(Compiler.find(tmp_path_factory.mktemp("matmul")), host_target())
 
 
-SHAPES = [(1, 1, 1), (1, 130, 7), (7, 1, 33), (13, 17, 19), (8, 48, 64), (37, 101, 300), (131, 65, 5)]
+SHAPES = [
+    (1, 1, 1),
+    (1, 130, 7),
+    (7, 1, 33),
+    (13, 17, 19),
+    (8, 48, 64),
+    (37, 101, 300),
+    (131, 65, 5),
+]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -292,19 +292,26 @@ extern "C" int {self.symbol}(const gaf_kernel_args *args) {{
   char *const shared = (char *)args->scratch;
   char *const own = shared + {parts.shared};
   int status = 0;
+{self._team(parts.own)}  {self.symbol}_share(args, status, shared, own, 0, 1);
+  return status;
+}}"""
+
+    def _team(self, own_bytes: int) -> str:
+        """The parallel region, where the caller offers threads and the schedule wants them."""
+        if not self.tiling.team:
+            return ""
+        return f"""\
 #ifdef _OPENMP
   if (args->n_threads > 1) {{
 #pragma omp parallel num_threads(args->n_threads) reduction(| : status)
     {{
       const gaf_i64 t = omp_get_thread_num(), team = omp_get_num_threads();
-      {self.symbol}_share(args, status, shared, own + t * {parts.own}ll, t, team);
+      {self.symbol}_share(args, status, shared, own + t * {own_bytes}ll, t, team);
     }}
     return status;
   }}
 #endif
-  {self.symbol}_share(args, status, shared, own, 0, 1);
-  return status;
-}}"""
+"""
 
     def pack(self) -> str:
         """`symbol_pack(src, dst)`: the whole right operand, packed when a plan is created."""

@@ -12,6 +12,7 @@ from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
 _NC = (1, 2, 4, 8, 16, 32)
 _UNROLL = (1, 2, 4)
 _PREFETCH = (0, 4, 8, 16)
+_TEAM_STEPS = 200_000
 Seed = tuple[tuple[str, Choice], ...]
 
 
@@ -28,6 +29,7 @@ def matmul_space(problem: Problem, target: Target) -> Space:
         Parameter("split", tuple(str(split) for split in Split)),
         Parameter("unroll", _UNROLL),
         Parameter("prefetch", _PREFETCH),
+        Parameter("threads", ("one", "all")),
     )
     return Space(parameters, _seeds(problem, target, tiles))
 
@@ -98,7 +100,13 @@ def _seed(
         ("split", str(split)),
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
         ("prefetch", 0 if right is Operand.DIRECT else 8),
+        ("threads", "all" if _worth_a_team(problem) else "one"),
     )
+
+
+def _worth_a_team(problem: Problem) -> bool:
+    """Starting a team takes a few microseconds: the time of some 300 thousand multiply-adds."""
+    return problem.b * problem.m * problem.n * problem.k >= _TEAM_STEPS
 
 
 def _tile_name(tile: guess.Tile) -> str:
@@ -120,4 +128,5 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         right=Operand(str(point["right"])),
         unroll=int(point["unroll"]),
         prefetch=int(point["prefetch"]),
+        team=point["threads"] == "all",
     )

@@ -11,6 +11,7 @@ from kernel_gen.ir.graph import attrs
 from kernel_gen.schedule.schedule import Decision, Schedule
 
 NAME = "matmul"
+_THREADS = {False: "one", True: "all"}
 
 
 class Split(StrEnum):
@@ -46,6 +47,7 @@ class Tiling:
     right: Operand
     unroll: int = 1
     prefetch: int = 8
+    team: bool = True  # False: one thread whatever the caller offers
 
     @property
     def nr(self) -> int:
@@ -83,7 +85,7 @@ def to_schedule(tiling: Tiling) -> Schedule:
             Decision("tile", attrs(rows=tiling.mr, vectors=tiling.nv)),
             Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
             Decision("pack", attrs(left=str(tiling.left), right=str(tiling.right))),
-            Decision("parallel", attrs(split=str(tiling.split))),
+            Decision("parallel", attrs(split=str(tiling.split), threads=_THREADS[tiling.team])),
             Decision("unroll", attrs(depth=tiling.unroll)),
             Decision("prefetch", attrs(depth=tiling.prefetch)),
         ),
@@ -104,6 +106,7 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         right=Operand(_word(schedule, "pack", "right")),
         unroll=_number(schedule, "unroll", "depth"),
         prefetch=_number(schedule, "prefetch", "depth"),
+        team=_word(schedule, "parallel", "threads") == _THREADS[True],
     )
 
 
