@@ -42,15 +42,19 @@ class Queue:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, owner: str, devices: Sequence[str] | None = None) -> Lease | None:
+    def claim(
+        self, owner: str, devices: Sequence[str] | None = None, job_id: str | None = None
+    ) -> Lease | None:
         """The most urgent queued job (of these devices, if given), or None. Expired ones count.
+
+        `job_id` claims exactly this job, if it waits.
 
         `lease.job.spent_seconds` is what earlier attempts used of the budget.
         """
         with self._database.write() as connection:
             now = self._database.now_us(connection)
             self._expire(connection, now)
-            row = self._next(connection, devices)
+            row = self._next(connection, devices, job_id)
             if row is None:
                 return None
             values = {
@@ -138,7 +142,9 @@ class Queue:
                 _requeue(connection, row, {}, now)
         return len(rows)
 
-    def _next(self, connection: Connection, devices: Sequence[str] | None) -> AnyRow | None:
+    def _next(
+        self, connection: Connection, devices: Sequence[str] | None, job_id: str | None
+    ) -> AnyRow | None:
         query = (
             sa.select(jobs)
             .where(jobs.c.state == JobState.QUEUED.value)
@@ -147,6 +153,8 @@ class Queue:
         )
         if devices is not None:
             query = query.where(jobs.c.device.in_(devices))
+        if job_id is not None:
+            query = query.where(jobs.c.id == job_id)
         if not self._database.is_sqlite:
             query = query.with_for_update(skip_locked=True)
         return connection.execute(query).first()
