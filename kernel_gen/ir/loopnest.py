@@ -154,7 +154,7 @@ class LoopNest:
                 raise InvalidGraph(
                     f"store to buffer {store.buffer}: no statement {store.statement}"
                 )
-            if self.buffers[store.buffer].role is not BufferRole.OUTPUT:
+            if self._buffer(store.buffer, "store").role is not BufferRole.OUTPUT:
                 raise InvalidGraph(f"store to buffer {store.buffer}, which is not an output")
 
     def _check(self, position: int, statement: Statement, known: set[str]) -> None:
@@ -163,11 +163,16 @@ class LoopNest:
         if isinstance(statement, Reduce | Contract) and not set(statement.axes) <= known:
             raise InvalidGraph(f"statement {position} reduces over unknown axes: {statement.axes}")
         if isinstance(statement, Load):
-            rank = self.buffers[statement.buffer].type.rank
+            rank = self._buffer(statement.buffer, f"statement {position}").type.rank
             if len(statement.index) != rank:
                 raise InvalidGraph(
                     f"statement {position} has {len(statement.index)} indices, rank {rank}"
                 )
+
+    def _buffer(self, buffer: int, place: str) -> Buffer:
+        if not 0 <= buffer < len(self.buffers):
+            raise InvalidGraph(f"{place}: there is no buffer {buffer}")
+        return self.buffers[buffer]
 
     def axis(self, name: str) -> Axis:
         return next(axis for axis in self.axes if axis.name == name)
