@@ -1,24 +1,91 @@
-"""Math functions of kernels: own vector code where there is some, libm by lane elsewhere."""
+"""Math functions of kernels, on vectors and scalars of f32 and f64.
+
+f32: own vector code (`vecmath_f32`). Rounding, sqrt, abs: instructions, through loops over lanes
+that compilers turn into one. Everything else: the C library's function for each lane.
+"""
 
 from __future__ import annotations
 
+import re
+
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vecmath_f32 import DEPENDS, F32_TEXT
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, vector_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 
-LIBM = {
+_LIBM = {
     "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tan": 1, "sin": 1, "cos": 1,
     "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1,
     "tanh": 1, "erf": 1, "erfc": 1, "fmod": 2, "pow": 2, "atan2": 2,
 }  # fmt: skip
 """Functions that the C library has under the same name, and their arity."""
 
+_BUILTIN = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "nearbyint",
+            "trunc": "trunc"}  # fmt: skip
+"""Ops that are one instruction from SSE4.1 on; `round` is half to even, the default mode."""
+
+_BITS = {
+    "abs": "static inline F NAME(F x) { return (F)((I)x & MAX); }",
+    "copysign": "static inline F NAME(F x, F y) { return (F)(((I)x & MAX) | ((I)y & ~MAX)); }",
+}
+
+# Python's rules (and torch's): the remainder has the divisor's sign, the quotient is floored.
+_SCALAR_TEXT = {
+    "remainder": """\
+static inline C NAME(C a, C b) {
+  const C r = @fmod(a, b);
+  return r != 0 && (b < 0) != (r < 0) ? r + b : r;
+}""",
+    "floor_div": """\
+static inline C NAME(C a, C b) {
+  if (b == 0) return a / b;
+  const C r = @fmod(a, b);
+  C q = (a - r) / b;
+  if (r != 0 && (b < 0) != (r < 0)) q -= 1;
+  if (q == 0) return COPYSIGN(0, a / b);
+  const C down = FLOOR(q);
+  return q - down > (C)0.5 ? down + 1 : down;
+}""",
+    "rsqrt": "static inline C NAME(C x) { return 1 / SQRT(x); }",
+    "sigmoid": """\
+static inline C NAME(C x) {
+  const C e = @exp(x < 0 ? x : -x);
+  return (x < 0 ? e : 1) / (1 + e);
+}""",
+    "abs": "static inline C NAME(C x) { return FABS(x); }",
+    "copysign": "static inline C NAME(C x, C y) { return COPYSIGN(x, y); }",
+}
+_ARITY = {**_LIBM, **dict.fromkeys(_BUILTIN, 1), "remainder": 2, "floor_div": 2, "rsqrt": 1,
+          "sigmoid": 1, "abs": 1, "copysign": 2}  # fmt: skip
+
+
+def vector_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
+    """Name of `V f(V…)` for `lanes` elements of f32 or f64."""
+    if dtype is DType.F32 and op in F32_TEXT:
+        return _f32_function(unit, op, lanes)
+    if op in _BITS:
+        return _bits_function(unit, op, dtype, lanes)
+    if op == "rsqrt":
+        return _rsqrt_function(unit, dtype, lanes)
+    return by_lane(unit, scalar_function(unit, op, dtype), dtype, lanes, _ARITY[op])
+
+
+def scalar_function(unit: Unit, op: str, dtype: DType) -> str:
+    """Name of the scalar function; the same values as the vector function gives."""
+    if dtype is DType.F32 and op in F32_TEXT:
+        return _through_vector(unit, op)
+    if op in _BUILTIN:
+        return f"__builtin_{_BUILTIN[op]}{_suffix(dtype)}"
+    if op in _SCALAR_TEXT:
+        return _scalar_text(unit, op, dtype)
+    return _libm_function(unit, op, dtype)
+
 
 def by_lane(unit: Unit, scalar: str, dtype: DType, lanes: int, arity: int) -> str:
     """A vector function that calls the scalar function for each lane."""
     kind = vector_type(unit, dtype, lanes)
-    name = f"{scalar}_x{lanes}"
+    name = f"gaf_{scalar.removeprefix('gaf_').removeprefix('__builtin_')}_{dtype}x{lanes}"
     names = "ab"[:arity]
     parameters = ", ".join(f"{kind} {n}" for n in names)
     call = ", ".join(f"{n}[l]" for n in names)
@@ -29,19 +96,70 @@ def by_lane(unit: Unit, scalar: str, dtype: DType, lanes: int, arity: int) -> st
     )
 
 
-def libm_function(unit: Unit, op: str, dtype: DType) -> str:
+def _suffix(dtype: DType) -> str:
+    return "f" if dtype is DType.F32 else ""
+
+
+def _libm_function(unit: Unit, op: str, dtype: DType) -> str:
     """Declares the C library's function for a scalar."""
-    if op not in LIBM:
+    if op not in _LIBM:
         raise InternalError(f"no math function for {op}")
     c = SCALAR_C[dtype]
-    name = f"{op}f" if dtype is DType.F32 else op
-    parameters = ", ".join([c] * LIBM[op])
+    name = f"{op}{_suffix(dtype)}"
+    parameters = ", ".join([c] * _LIBM[op])
     return unit.helper(name, f'extern "C" {c} {name}({parameters}) noexcept;')
 
 
-def scalar_function(unit: Unit, op: str, dtype: DType) -> str:
-    return libm_function(unit, op, dtype)
+def _scalar_text(unit: Unit, op: str, dtype: DType) -> str:
+    name, suffix = f"gaf_{op}_{dtype}", _suffix(dtype)
+    text = _SCALAR_TEXT[op]
+    for needed in re.findall(r"@(\w+)", text):
+        text = text.replace(f"@{needed}", scalar_function(unit, needed, dtype))
+    for builtin in ("copysign", "floor", "sqrt", "fabs"):
+        text = text.replace(builtin.upper(), f"__builtin_{builtin}{suffix}")
+    text = re.sub(r"\bC\b", SCALAR_C[dtype], text)
+    return unit.helper(name, text.replace("NAME", name))
 
 
-def vector_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
-    return by_lane(unit, libm_function(unit, op, dtype), dtype, lanes, LIBM[op])
+def _through_vector(unit: Unit, op: str) -> str:
+    """A scalar by the four-lane vector code, so that scalars and vectors agree."""
+    inner, kind = _f32_function(unit, op, 4), vector_type(unit, DType.F32, 4)
+    name = f"gaf_{op}_f32"
+    return unit.helper(
+        name,
+        f"static inline float {name}(float x) {{ return {inner}({kind}{{x, x, x, x}})[0]; }}",
+    )
+
+
+def _f32_function(unit: Unit, op: str, lanes: int) -> str:
+    name = f"gaf_{op}_f32x{lanes}"
+    text = F32_TEXT[op]
+    if op in ("sin", "cos"):
+        _libm_function(unit, op, DType.F32)
+    for needed in DEPENDS.get(op, ()):
+        text = text.replace(f"@{needed}(", vector_function(unit, needed, DType.F32, lanes) + "(")
+    return unit.helper(name, _typed(unit, text, DType.F32, lanes).replace("NAME", name))
+
+
+def _bits_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
+    name = f"gaf_{op}_{dtype}x{lanes}"
+    largest = "0x7fffffff" if dtype is DType.F32 else "0x7fffffffffffffffLL"
+    text = _BITS[op].replace("MAX", largest)
+    return unit.helper(name, _typed(unit, text, dtype, lanes).replace("NAME", name))
+
+
+def _rsqrt_function(unit: Unit, dtype: DType, lanes: int) -> str:
+    name, kind = f"gaf_rsqrt_{dtype}x{lanes}", vector_type(unit, dtype, lanes)
+    root = vector_function(unit, "sqrt", dtype, lanes)
+    return unit.helper(name, f"static inline {kind} {name}({kind} x) {{ return 1 / {root}(x); }}")
+
+
+def _typed(unit: Unit, text: str, dtype: DType, lanes: int) -> str:
+    """The text with `F`, `I`, `D`, `L` and `LANES` replaced."""
+    same = DType.I32 if dtype is DType.F32 else DType.I64
+    text = re.sub(r"\bF\b", vector_type(unit, dtype, lanes), text)
+    text = re.sub(r"\bI\b", vector_type(unit, same, lanes), text)
+    if re.search(r"\bD\b", text):
+        text = re.sub(r"\bD\b", vector_type(unit, DType.F64, lanes), text)
+        text = re.sub(r"\bL\b", vector_type(unit, DType.I64, lanes), text)
+    return text.replace("LANES", str(lanes))

@@ -1,0 +1,236 @@
+"""fp32 vector math as text: exp, log and their kin, tanh, erf, sigmoid, sin, cos.
+
+At most 2 ulp over the whole range, NaN, infinities, subnormals and signed zeros included.
+Coefficients: tests/codegen/vecmath_fit.py. `F` and `I` stand for
+the float and int vector types, `D` and `L` for the double and 64-bit ones, `@name` for another function of this file at the same lanes.
+
+Range reduction by two constants whose first has few bits (Cody and Waite 1980), so that `k * HI` is
+exact and it does not matter whether the compiler contracts `x - k * HI` into one rounding.
+"""
+
+from __future__ import annotations
+
+LN2_HI, LN2_LO = "0.693359375f", "-2.12194440e-4f"
+_MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
+
+_REDUCE = f"""\
+  const F t = x * 1.44269504088896341f + {_MAGIC}, k = t - {_MAGIC};
+  const F r = (x - k * {LN2_HI}) - k * {LN2_LO};"""
+
+_EXP_POLY = """\
+  F p = 0.0013818938750773668f + (F){};
+  p = p * r + 0.008368703536689281f;
+  p = p * r + 0.04166828840970993f;
+  p = p * r + 0.1666652113199234f;
+  p = p * r + 0.4999999403953552f;
+  p = (r * r) * p + r;"""
+
+F32_TEXT: dict[str, str] = {
+    # p · 2^k, rounded once, for any integral k
+    "scale": """\
+static inline F NAME(F p, F k) {
+#if defined(__AVX512F__) && LANES == 16
+  return __builtin_ia32_scalefps512_mask(p, k, p, -1, 4);
+#else
+  const I n = __builtin_convertvector(k, I), h = n >> 1;
+  return p * (F)((h + 127) << 23) * (F)((n - h + 127) << 23);
+#endif
+}""",
+    "exp": f"""\
+static inline F NAME(F x) {{
+  const F low = -104.0f + (F){{}}, high = 89.0f + (F){{}};
+  x = low > x ? low : x; /* a NaN stays */
+  x = high < x ? high : x;
+{_REDUCE}
+{_EXP_POLY}
+  return @scale(p + 1.0f, k);
+}}""",
+    # |x| < 80: the exponent cannot overflow
+    "exp_mid": f"""\
+static inline F NAME(F x) {{
+{_REDUCE}
+{_EXP_POLY}
+  return (F)((I)(p + 1.0f) + ((I)t << 23));
+}}""",
+    "exp2": f"""\
+static inline F NAME(F x) {{
+  const F low = -151.0f + (F){{}}, high = 129.0f + (F){{}};
+  x = low > x ? low : x;
+  x = high < x ? high : x;
+  const F t = x + {_MAGIC}, k = t - {_MAGIC};
+  const F r = (x - k) * 0.693147180559945309f;
+{_EXP_POLY}
+  return @scale(p + 1.0f, k);
+}}""",
+    # 2^k·(e^r - 1) + (2^k - 1): exact where the two parts cancel
+    "expm1": f"""\
+static inline F NAME(F a) {{
+  const F low = -20.0f + (F){{}}, high = 89.0f + (F){{}};
+  F x = low > a ? low : a;
+  x = high < x ? high : x;
+{_REDUCE}
+  F p = 0.0013868435053154826f + (F){{}};
+  p = p * r + 0.008366432040929794f;
+  p = p * r + 0.04166746139526367f;
+  p = p * r + 0.1666654497385025f;
+  p = p * r + 0.4999999701976776f;
+  p = (r * r) * p + r;
+  const F one = 1.0f + (F){{}}, half = @scale(one, k - 1.0f);
+  const F y = 2.0f * (half * p + (half - 0.5f));
+  return a == 0 ? a : y;
+}}""",
+    # x = 2^e·m with m in [sqrt(1/2), sqrt(2)); gives e and log(m) = f + y
+    "log_split": """\
+static inline void NAME(F x, F *e, F *f, F *y) {
+  const I small = x < 0x1p-126f;
+  const F scaled = small ? x * 0x1p23f : x;
+  const I b = (I)scaled - 0x3f3504f3;
+  *e = __builtin_convertvector((b >> 23) - (small & 23), F);
+  const F m = (F)((b & 0x7fffff) + 0x3f3504f3);
+  const F g = m - 1.0f, s = g * g;
+  F p = -0.07636399567127228f + (F){};
+  p = p * g + 0.12762199342250824f;
+  p = p * g + -0.1315961331129074f;
+  p = p * g + 0.14201581478118896f;
+  p = p * g + -0.166234090924263f;
+  p = p * g + 0.2000124156475067f;
+  p = p * g + -0.2500081956386566f;
+  p = p * g + 0.3333333134651184f;
+  *f = g;
+  *y = (s * g) * p - 0.5f * s;
+}""",
+    # what a logarithm is where x is not a positive number
+    "log_special": """\
+static inline F NAME(F x, F y) {
+  const F inf = __builtin_inff() + (F){}, nan = __builtin_nanf("") + (F){};
+  return x > 0 ? (x == inf ? inf : y) : (x == 0 ? -inf : nan);
+}""",
+    "log": f"""\
+static inline F NAME(F x) {{
+  F e, f, y;
+  @log_split(x, &e, &f, &y);
+  y = y + e * {LN2_LO};
+  return @log_special(x, (f + y) + e * {LN2_HI});
+}}""",
+    "log2": """\
+static inline F NAME(F x) {
+  F e, f, y;
+  @log_split(x, &e, &f, &y);
+  /* log2(e) = 1 + 0.4427…: the large part needs no product */
+  const F low = (f + y) * 0.44269504088896341f + y;
+  return @log_special(x, (f + low) + e);
+}""",
+    "log10": """\
+static inline F NAME(F x) {
+  F e, f, y;
+  @log_split(x, &e, &f, &y);
+  /* log10(2) in two parts, the first of 10 bits */
+  const F low = e * 4.6050389811952137e-6f + y * 0.43429448190325182f;
+  return @log_special(x, (f * 0.43429448190325182f + low) + e * 0.301025390625f);
+}""",
+    # log(u) for u = 1 + x rounded, and what the rounding lost
+    "log1p": """\
+static inline F NAME(F x) {
+  const F u = x + 1.0f, lost = (x - (u - 1.0f)) / u;
+  const F inf = __builtin_inff() + (F){}, y = @log(u);
+  const I plain = (u == 0) | (x == inf);
+  return x == 0 ? x : (plain ? y : y + lost);
+}""",
+    "tanh": """\
+static inline F NAME(F x) {
+  const F top = 9.2f + (F){}, size = @abs(x);
+  const F a = top < size ? top : size, s = x * x;
+  F p = -0.005897966679185629f + (F){};
+  p = p * s + 0.02079862542450428f;
+  p = p * s + -0.05378471687436104f;
+  p = p * s + 0.13331936299800873f;
+  p = p * s + -0.33333298563957214f;
+  const F small = (s * x) * p + x;
+  const F large = 1.0f - 2.0f / (@exp_mid(a + a) + 1.0f);
+  return @copysign(a >= 0.6f ? large : small, x); /* a NaN is in `small` */
+}""",
+    "erf": """\
+static inline F NAME(F x) {
+  const F top = 4.0f + (F){}, size = @abs(x);
+  const F a = top < size ? top : size, s = x * x;
+  F p = -0.0006348518654704094f + (F){};
+  p = p * s + 0.0050577037036418915f;
+  p = p * s + -0.026807287707924843f;
+  p = p * s + 0.11282864958047867f;
+  p = p * s + -0.37612590193748474f;
+  p = p * s + 0.12837916612625122f;
+  const F small = x * p + x;
+  F q = -0.00020367502293083817f + (F){};
+  q = q * a + 0.003117851447314024f;
+  q = q * a + -0.022519078105688095f;
+  q = q * a + 0.10452601313591003f;
+  q = q * a + 0.6365188360214233f;
+  q = q * a + 1.128061056137085f;
+  q = q * a + 0.0001045155368046835f;
+  const F large = 1.0f - @exp_mid(-q);
+  return @copysign(a >= 0.85f ? large : small, x); /* a NaN is in `small` */
+}""",
+    # 1 + e loses up to half an ulp; one step with 1/s ~ 1.5 - s/2 takes it back
+    "sigmoid": """\
+static inline F NAME(F x) {
+  const F e = @exp(-@abs(x)), one = 1.0f + (F){};
+  const F s = e + one, lost = e - (s - one);
+  const F q = (x < 0 ? e : one) / s;
+  return q - (q * lost) * (1.5f - 0.5f * s);
+}""",
+    # sin(x + turn quarter turns); the reduction by pi/2 is done in double
+    "sin_turned": """\
+static inline F NAME(F x, int turn) {
+  const D d = __builtin_convertvector(x, D);
+  const D t = d * 0.63661977236758134308 + 6755399441055744.0, k = t - 6755399441055744.0;
+  const F r = __builtin_convertvector(
+      (d - k * 1.5707963267341256142) - k * 6.0771005065061922e-11, F);
+  const I q = __builtin_convertvector((L)t, I) + turn;
+  const F s = r * r;
+  F a = 2.832724931067787e-06f + (F){};
+  a = a * s + -0.00019853073172271252f;
+  a = a * s + 0.008333379402756691f;
+  a = a * s + -0.1666666716337204f;
+  a = (s * r) * a + r;
+  F b = -2.887984749122552e-07f + (F){};
+  b = b * s + 2.4822014893288724e-05f;
+  b = b * s + -0.0013888980029150844f;
+  b = b * s + 0.0416666679084301f;
+  b = (s * s) * b + (1.0f - 0.5f * s);
+  const F y = (q & 1) != 0 ? b : a;
+  return (F)((I)y ^ ((q & 2) << 30));
+}""",
+    # beyond 2^20 the reduction runs out of bits: those lanes go to the C library
+    "sin": """\
+static inline F NAME(F x) {
+  F y = @sin_turned(x, 0);
+  const I far = @abs(x) > 1048576.0f;
+  y = x == 0 ? x : y;
+  for (int l = 0; l < LANES; l++) if (__builtin_expect(far[l], 0)) y[l] = sinf(x[l]);
+  return y;
+}""",
+    "cos": """\
+static inline F NAME(F x) {
+  F y = @sin_turned(x, 1);
+  const I far = @abs(x) > 1048576.0f;
+  for (int l = 0; l < LANES; l++) if (__builtin_expect(far[l], 0)) y[l] = cosf(x[l]);
+  return y;
+}""",
+}
+"""Text by name."""
+
+DEPENDS: dict[str, tuple[str, ...]] = {
+    "exp": ("scale",),
+    "exp2": ("scale",),
+    "expm1": ("scale",),
+    "log": ("log_split", "log_special"),
+    "log2": ("log_split", "log_special"),
+    "log10": ("log_split", "log_special"),
+    "log1p": ("log",),
+    "tanh": ("abs", "copysign", "exp_mid"),
+    "erf": ("abs", "copysign", "exp_mid"),
+    "sigmoid": ("abs", "exp"),
+    "sin": ("abs", "sin_turned"),
+    "cos": ("abs", "sin_turned"),
+}
+"""Functions that must stand before one."""
