@@ -1,0 +1,126 @@
+"""The job driver: `python -P -m tuner.driver --db URL [--worker | --no-worker]`.
+
+Claims jobs from the store one after another and runs them on a device. With `--worker` (default)
+it starts a Ray of its own on this machine; with `--no-worker` it joins the cluster at `--address`
+or RAY_ADDRESS and uses the device that a `gaf worker` there offers.
+
+SIGTERM and SIGINT give the current job back to the queue between two batches and end the driver
+with status 0; a second one ends it at once. After `kill -9` the job's lease expires and another
+driver goes on from the trials that were stored. Status 3: no device, compiler or Ray.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from db.store import Store
+from kernel_gen.errors import Unavailable
+from tuner.device import Device
+from tuner.job_runner import JobRunner
+from tuner.ray_runtime import ray_runtime
+
+_POLL_SECONDS = 0.5
+_ANNOUNCE_SECONDS = 5.0
+_EXIT_UNAVAILABLE = 3
+log = logging.getLogger(__name__)
+
+
+class Driver:
+    """Runs the jobs of one device until it is told to stop."""
+
+    def __init__(self, store: Store, stop: threading.Event, device_name: str = "cpu") -> None:
+        self._store, self._stop, self._device_name = store, stop, device_name
+        self._owner = f"{socket.gethostname()}:{os.getpid()}"
+        self._job_id: str | None = None
+
+    def run(self) -> None:
+        """Claim and run jobs until `stop` is set; raises Unavailable if the device is lost."""
+        from tuner.ray_device import RayDevice
+
+        device = RayDevice()
+        announcer = threading.Thread(target=self._announce, args=(device,), daemon=True)
+        announcer.start()
+        try:
+            while not self._stop.is_set():
+                lease = self._store.queue.claim(self._owner, [self._device_name])
+                if lease is None:
+                    self._stop.wait(_POLL_SECONDS)
+                    continue
+                self._job_id = lease.job_id
+                state = JobRunner(self._store, lease, device, shutdown=self._stop.is_set).run()
+                log.info("job %s: %s", lease.job_id, state or "given back")
+                self._job_id = None
+        finally:
+            self._stop.set()
+            announcer.join()
+            self._store.devices.remove(self._owner)
+            device.close()
+
+    def _announce(self, device: Device) -> None:
+        """Keep this device in the list that the service shows."""
+        while True:
+            job = self._job_id
+            state = "idle" if job is None else "busy"
+            self._store.devices.heartbeat(
+                self._owner, self._device_name, device.target, state, job_id=job
+            )
+            if self._stop.wait(_ANNOUNCE_SECONDS):
+                return
+
+
+@contextmanager
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stop`; the second one has its usual effect."""
+
+    def handle(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    kept = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; the exit status."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    address = options.address or os.environ.get("RAY_ADDRESS")
+    if not options.worker and address is None:
+        print("--no-worker needs --address or RAY_ADDRESS", file=sys.stderr)
+        return 2
+    stop = threading.Event()
+    try:
+        with (
+            stop_on_signals(stop),
+            Store(options.db) as store,
+            ray_runtime(None if options.worker else address),
+        ):
+            Driver(store, stop).run()
+    except Unavailable as error:
+        print(f"driver: {error}", file=sys.stderr)
+        return _EXIT_UNAVAILABLE
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tuner.driver", description="Runs tuning jobs.")
+    parser.add_argument("--db", required=True, help="SQLAlchemy URL of the store")
+    parser.add_argument("--worker", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--address", help="Ray cluster to join with --no-worker")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
