@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch._decomp import get_decompositions
 from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
@@ -117,7 +118,14 @@ def decompositions(targets: Collection[Any]) -> dict[Any, Callable[..., Any]]:
     if not wanted:
         return {}
     table = torch.export.default_decompositions()
-    return {target: table[target] for target in wanted if target in table}
+    found = {target: table[target] for target in wanted if target in table}
+    # Batch statistics are reductions; the export table leaves these operators whole.
+    found |= get_decompositions([target for target in wanted if _is_batch_norm(target)])
+    return found
+
+
+def _is_batch_norm(target: torch._ops.OpOverload) -> bool:
+    return "native_batch_norm" in str(target._schema.name)
 
 
 def decompose(

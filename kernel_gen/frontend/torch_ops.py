@@ -314,6 +314,8 @@ def _sum(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
 
 
 def _prod(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    if len(dims) == x.dim() and not keepdim:
+        return torch.prod(x, dtype=x.dtype)
     for dim in reversed(dims):
         x = torch.prod(x, dim, keepdim=keepdim, dtype=x.dtype)
     return x

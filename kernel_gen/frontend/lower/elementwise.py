@@ -47,10 +47,11 @@ def _narrow_product(
 ) -> Val:
     """Products and quotients of narrow floats by a number or a wider 0-d tensor.
 
-    torch rounds such a factor to fp32 only, whereas summands are rounded to the narrow type.
+    torch rounds such a right operand to fp32 only; summands and left operands are rounded to the
+    narrow type.
     """
-    if op == "mul" and not _is_wide_scalar(right, dtype):
-        left, right = (right, left) if _is_wide_scalar(left, dtype) else (left, right)
+    if op == "mul" and not isinstance(left, Val):
+        left, right = right, left
     if not _is_wide_scalar(right, dtype):
         return c.op(op, c.operand(left, dtype), c.operand(right, dtype))
     known = c.known_number(right)
@@ -151,7 +152,7 @@ def add_scaled(
         return _unchanged(c, left, dtype)
     if alpha == 1 or dtype.compute is dtype:
         return binary(c, op, left, scaled(c, right, alpha, dtype), dtype)
-    wide = dtype.compute
+    wide, alpha = dtype.compute, rounded(alpha, dtype)
     left, right = _round_then_widen(c, left, dtype), _round_then_widen(c, right, dtype)
     return c.cast(binary(c, op, left, scaled(c, right, alpha, wide), wide), dtype)
 
@@ -216,10 +217,20 @@ def div(c: Lowering, a: Args) -> Result:
     if mode == "floor":
         return binary(c, "floor_div", left, right, dtype)
     if dtype.is_float:
-        return c.op("trunc", binary(c, "div", left, right, dtype))
+        return _truncated_quotient(c, left, right, dtype)
     # Truncating integer division: what is left after taking off C's remainder divides exactly.
     exact = binary(c, "sub", left, binary(c, "fmod", left, right, dtype), dtype)
     return binary(c, "floor_div", exact, right, dtype)
+
+
+def _truncated_quotient(c: Lowering, left: Val | Number, right: Val | Number, dtype: DType) -> Val:
+    """The quotient of narrow floats is truncated in fp32, before it is rounded."""
+    wide = dtype.compute
+    if wide is dtype:
+        return c.op("trunc", binary(c, "div", left, right, dtype))
+    right = c.cast(right, wide) if isinstance(right, Val) else right
+    quotient = binary(c, "div", _round_then_widen(c, left, dtype), right, wide)
+    return c.cast(c.op("trunc", quotient), dtype)
 
 
 @lowers("fmax fmin")

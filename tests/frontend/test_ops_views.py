@@ -1,0 +1,122 @@
+"""Layout operators against eager: values, and how few nodes they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from kernel_gen.frontend import capture
+from tests.frontend.as_eager import assert_as_eager, ops, targets
+
+X = torch.arange(48, dtype=torch.float32).reshape(2, 4, 6)
+
+ONE_TENSOR: dict[str, Callable[[torch.Tensor], Any]] = {
+    "view": lambda x: x.view(8, 6) + 1,
+    "view_inferred": lambda x: x.view(-1, 3) + 1,
+    "reshape_of_transpose": lambda x: x.transpose(0, 1).reshape(4, -1) + 1,
+    "flatten": lambda x: x.flatten(1) + 1,
+    "unflatten": lambda x: x.unflatten(2, (2, 3)) + 1,
+    "squeeze": lambda x: x[:, :1].squeeze(1).squeeze() + 1,
+    "squeeze_dims": lambda x: x[:1, :, :1].squeeze((0, 2)) + 1,
+    "unsqueeze": lambda x: x.unsqueeze(1).unsqueeze(-1) + 1,
+    "transpose": lambda x: x.transpose(0, -1) + 1,
+    "swapaxes": lambda x: x.swapaxes(0, 1) + 1,
+    "permute": lambda x: x.permute(2, 0, -2) + 1,
+    "movedim": lambda x: x.movedim(0, 2) + 1,
+    "movedims": lambda x: x.movedim((0, 1), (2, 0)) + 1,
+    "t": lambda x: x[0].t() + 1,
+    "mT": lambda x: x.mT + 1,
+    "T": lambda x: x[0].T + 1,
+    "expand": lambda x: x[:, :1].expand(-1, 5, -1) + 1,
+    "expand_new": lambda x: x.expand(3, 2, 4, 6) + 1,
+    "broadcast_to": lambda x: torch.broadcast_to(x[0, 0], (3, 6)) + 1,
+    "select": lambda x: x[1] + x[-1],
+    "select_inner": lambda x: x.select(2, -2) + 1,
+    "slice": lambda x: x[:, 1:-1, ::2] + 1,
+    "slice_step": lambda x: x[..., 1::3] + 1,
+    "slice_beyond": lambda x: x[:, 2:100] + 1,
+    "slice_empty": lambda x: x[:, 3:2] + 1,
+    "narrow": lambda x: x.narrow(1, 1, 2) + 1,
+    "chunk": lambda x: [part + 1 for part in x.chunk(4, -1)],
+    "chunk_ragged": lambda x: [part + 1 for part in x.chunk(3, 1)],
+    "split": lambda x: [part + 1 for part in x.split(4, 2)],
+    "split_sizes": lambda x: [part + 1 for part in x.split([1, 3], 1)],
+    "tensor_split": lambda x: [part + 1 for part in x.tensor_split(3, 1)],
+    "tensor_split_at": lambda x: [part + 1 for part in x.tensor_split((1, 3), 1)],
+    "hsplit": lambda x: [part + 1 for part in x.hsplit(2)],
+    "unbind": lambda x: sum(x.unbind(1)),
+    "flip": lambda x: x.flip(0, -1),
+    "fliplr": lambda x: x.fliplr(),
+    "roll": lambda x: x.roll((1, -2), (0, 2)),
+    "roll_flat": lambda x: x.roll(5),
+    "repeat": lambda x: x.repeat(2, 1, 3),
+    "repeat_new": lambda x: x.repeat(2, 1, 3, 1),
+    "tile": lambda x: x.tile(2),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1),
+    "repeat_interleave_flat": lambda x: x.repeat_interleave(2),
+    "cat": lambda x: torch.cat([x, x[:, :1]], 1),
+    "cat_promotes": lambda x: torch.cat([x, x.double()], -1),
+    "cat_empty": lambda x: torch.cat([torch.empty(0), x], 1),
+    "stack": lambda x: torch.stack([x, x + 1], -1),
+    "hstack": lambda x: torch.hstack([x, x]),
+    "pad": lambda x: F.pad(x, (1, 2)),
+    "pad_two": lambda x: F.pad(x, (1, 2, 0, 3), value=2.5),
+    "pad_negative": lambda x: F.pad(x, (-1, 2)),
+    "tril": lambda x: x.tril(-1),
+    "triu": lambda x: x.triu(2),
+    "contiguous": lambda x: x.transpose(0, 1).contiguous() + 1,
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x.reshape(1, 8, 2, 3), 2) + 1,
+    "meshgrid": lambda x: torch.meshgrid(x[0, 0], x[0, :, 0] * 2, indexing="ij")[1] + 1,
+    "diag_embed": lambda x: torch.diag_embed(x[0]),
+    "rot90": lambda x: x.rot90(1, (1, 2)),
+    "einops_like": lambda x: x.view(2, 4, 3, 2).permute(0, 2, 1, 3).reshape(2, 3, 8) + 1,
+    "atleast": lambda x: torch.atleast_2d(x[0, 0]) + 1,
+}
+
+
+@pytest.mark.parametrize("name", sorted(ONE_TENSOR))
+def test_view(name: str) -> None:
+    assert not targets(assert_as_eager(ONE_TENSOR[name], (X,)))
+
+
+def test_transposes_compose() -> None:
+    captured = (
+        capture(lambda x: x.permute(1, 2, 0).transpose(0, 1).t_() + 1, (X[0, 0],))
+        if (False)
+        else capture(lambda x: x.permute(1, 2, 0).permute(2, 0, 1) + 1, (X,))
+    )
+    assert ops(captured) == {"add": 1}
+
+
+def test_unread_parts_of_a_split_are_not_made() -> None:
+    captured = capture(lambda x: x.chunk(3, -1)[1] * 2, (X,))
+    assert ops(captured) == {"slice": 1, "mul": 1}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: torch.slice_scatter(x, y, 1, 1, 3),
+        lambda x, y: torch.select_scatter(x, y[:, 0], 1, -1),
+        lambda x, y: torch.slice_scatter(x, y.double(), 1, 0, 2),
+    ],
+)
+def test_scatter_into_a_slice(function: Callable[..., Any]) -> None:
+    assert not targets(assert_as_eager(function, (X, -X[:, :2])))
+
+
+@pytest.mark.parametrize(
+    ("function", "target"),
+    [
+        (lambda x: x.as_strided((2, 2), (1, 2)) + 1, "aten.as_strided.default"),
+        (lambda x: F.pad(x, (1, 1), mode="reflect"), "aten.pad.default"),
+        (lambda x: x.unfold(2, 3, 1) + 1, "aten.unfold.default"),
+        (lambda x: x.diagonal(dim1=1, dim2=2) + 1, "aten.diagonal.default"),
+    ],
+)
+def test_left_to_the_framework(function: Callable[..., Any], target: str) -> None:
+    assert targets(assert_as_eager(function, (X,))) == [target]
