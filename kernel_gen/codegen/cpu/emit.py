@@ -67,15 +67,17 @@ class Scope:
     axes: dict[str, Binding] = field(default_factory=dict)
     part: str | None = None
     depth: int = 0
+    head_lines: int = 0
     text: list[str] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
 
     def open(
         self, head: str, axes: dict[str, Binding] | None = None, part: str | None = None
     ) -> Scope:
-        """A nested block that starts with the line `head` (ending in a brace)."""
+        """A nested block that starts with `head` (a line ending in a brace, pragmas before it)."""
         inner = Scope(self, dict(axes or {}), part, self.depth + 1)
-        inner.text.append(head)
+        inner.text += head.split("\n")
+        inner.head_lines = len(inner.text)
         return inner
 
     def inline(self, axes: dict[str, Binding]) -> Scope:
@@ -88,7 +90,8 @@ class Scope:
         """Appends the block to its parent."""
         if self.parent is None:
             raise InternalError("the function scope does not close")
-        self.parent.text += [self.text[0], *("  " + line for line in self.text[1:]), "}"]
+        head, body = self.text[: self.head_lines], self.text[self.head_lines :]
+        self.parent.text += [*head, *("  " + line for line in body), "}"]
 
     def add(self, line: str) -> None:
         self.text += line.split("\n")

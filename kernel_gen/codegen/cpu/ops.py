@@ -15,12 +15,12 @@ from kernel_gen.codegen.cpu.vectypes import (
     SCALAR_C,
     Lanes,
     compute_c,
-    narrow_function,
+    narrowed,
     scalar_load,
     scalar_store,
     value_type,
     vector_type,
-    widen_function,
+    widened,
 )
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
@@ -334,8 +334,7 @@ class OpWriter:
         """An fp32 value rounded to a narrow float and back."""
         if not vector:
             return scalar_load(self.unit, dtype, scalar_store(self.unit, dtype, text))
-        narrow = narrow_function(self.unit, dtype, self.lanes)
-        return f"{widen_function(self.unit, dtype, self.lanes)}({narrow}({text}))"
+        return widened(self.unit, dtype, self.lanes, narrowed(self.unit, dtype, self.lanes, text))
 
 
 def literal_text(value: float | int | bool, dtype: DType) -> str:

@@ -126,11 +126,9 @@ def vector_loop(
     lanes = emitter.lanes.count
     j = emitter.fresh("j")
     scope.add(f"gaf_i64 {j} = {start};")
-    body = scope.open(
-        f"for (; {j} + {lanes} <= {end}; {j} += {lanes}) {{", {axis: Binding(j, True)}
-    )
-    if unroll > 1:
-        scope.add(f"#pragma GCC unroll {unroll}")
+    pragma = f"#pragma GCC unroll {unroll}\n" if unroll > 1 else ""
+    head = f"{pragma}for (; {j} + {lanes} <= {end}; {j} += {lanes}) {{"
+    body = scope.open(head, {axis: Binding(j, True)})
     for store in emitter.nest.stores:
         emitter.store(store, body)
     body.close()

@@ -70,21 +70,20 @@ def value_type(unit: Unit, dtype: DType, lanes: Lanes) -> str:
 def load_function(unit: Unit, dtype: DType, lanes: Lanes, partial: bool) -> str:
     """`value f(const stored *p[, int n])`: loads lanes (the first n, others 0) of a storage dtype."""
     raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
-    widen = widen_function(unit, dtype, lanes)
     suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
     stored = SCALAR_C[dtype]
     if not partial:
         return unit.helper(
             f"gaf_ld_{suffix}",
             f"static inline {value} gaf_ld_{suffix}(const {stored} *p) "
-            f"{{ return {widen}(*(const {raw}u *)p); }}",
+            f"{{ return {widened(unit, dtype, lanes, f'*(const {raw}u *)p')}; }}",
         )
     return unit.helper(
         f"gaf_ldn_{suffix}",
         f"static inline {value} gaf_ldn_{suffix}(const {stored} *p, int n) {{\n"
         f"  {raw} r;\n"
         f"  for (int l = 0; l < {lanes.count}; l++) r[l] = l < n ? p[l] : ({stored})0;\n"
-        f"  return {widen}(r);\n}}",
+        f"  return {widened(unit, dtype, lanes, 'r')};\n}}",
     )
 
 
@@ -93,28 +92,25 @@ def store_function(
 ) -> str:
     """`void f(stored *p, value x[, int n])`: stores all lanes, or the first n."""
     raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
-    narrow = narrow_function(unit, dtype, lanes)
     suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
     stored = SCALAR_C[dtype]
     if partial:
         return unit.helper(
             f"gaf_stn_{suffix}",
             f"static inline void gaf_stn_{suffix}({stored} *p, {value} x, int n) {{\n"
-            f"  const {raw} r = {narrow}(x);\n"
+            f"  const {raw} r = {narrowed(unit, dtype, lanes, 'x')};\n"
             f"  for (int l = 0; l < {lanes.count}; l++) if (l < n) p[l] = r[l];\n}}",
         )
     if stream:
-        return _stream_function(unit, dtype, lanes, suffix, value, narrow)
+        return _stream_function(unit, dtype, lanes, suffix, value)
     return unit.helper(
         f"gaf_st_{suffix}",
         f"static inline void gaf_st_{suffix}({stored} *p, {value} x) "
-        f"{{ *({raw}u *)p = {narrow}(x); }}",
+        f"{{ *({raw}u *)p = {narrowed(unit, dtype, lanes, 'x')}; }}",
     )
 
 
-def _stream_function(
-    unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value: str, narrow: str
-) -> str:
+def _stream_function(unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value: str) -> str:
     """Non-temporal store; falls back to a plain one where `p` is not aligned to the vector."""
     raw = vector_type(unit, dtype, lanes.count)
     size = dtype.bytes * lanes.count
@@ -128,7 +124,7 @@ def _stream_function(
         f"static inline void gaf_nt_{suffix}({SCALAR_C[dtype]} *p, {value} x) {{\n"
         f"  if ((gaf_u64)p % {chunk}) {{ {plain}(p, x); return; }}\n"
         f"  union {{ {raw} r; {piece} c[{size // chunk}]; }} u;\n"
-        f"  u.r = {narrow}(x);\n"
+        f"  u.r = {narrowed(unit, dtype, lanes, 'x')};\n"
         "#if defined(__clang__)\n"
         f"  for (int k = 0; k < {size // chunk}; k++) "
         f"__builtin_nontemporal_store(u.c[k], ({piece} *)p + k);\n"
@@ -145,8 +141,10 @@ def can_stream(dtype: DType, lanes: int) -> bool:
     return dtype.bytes * lanes >= 16
 
 
-def widen_function(unit: Unit, dtype: DType, lanes: Lanes) -> str:
-    """`value f(raw)`: stored lanes to the type they are computed in."""
+def widened(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
+    """Expression of stored lanes `text` in the type they are computed in."""
+    if dtype not in (DType.BF16, DType.F16, DType.BOOL):
+        return text
     n = lanes.count
     raw, value = vector_type(unit, dtype, n), value_type(unit, dtype, lanes)
     name = f"gaf_widen_{dtype}x{n}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
@@ -162,15 +160,16 @@ def widen_function(unit: Unit, dtype: DType, lanes: Lanes) -> str:
             f"  const {i32} s = m >= 0x0f800000;\n"
             f"  return ({f32})((s & (m | 0x7f800000)) | (~s & ({i32})f) | ((h & 0x8000) << 16));"
         )
-    elif dtype is DType.BOOL:
-        body = f"return __builtin_convertvector(x, {value}) != 0;"
     else:
-        body = "return x;"
-    return unit.helper(name, f"static inline {value} {name}({raw} x) {{\n  {body}\n}}")
+        body = f"return __builtin_convertvector(x, {value}) != 0;"
+    unit.helper(name, f"static inline {value} {name}({raw} x) {{\n  {body}\n}}")
+    return f"{name}({text})"
 
 
-def narrow_function(unit: Unit, dtype: DType, lanes: Lanes) -> str:
-    """`raw f(value)`: computed lanes to the stored type, floats rounded to nearest even."""
+def narrowed(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
+    """Expression of computed lanes `text` in the stored type, floats rounded to nearest even."""
+    if dtype not in (DType.BF16, DType.F16, DType.BOOL):
+        return text
     n = lanes.count
     raw, value = vector_type(unit, dtype, n), value_type(unit, dtype, lanes)
     name = f"gaf_narrow_{dtype}x{n}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
@@ -183,11 +182,10 @@ def narrow_function(unit: Unit, dtype: DType, lanes: Lanes) -> str:
         )
     elif dtype is DType.F16:
         body = _F16_NARROW.format(i32=i32, f32=value, raw=raw)
-    elif dtype is DType.BOOL:
-        body = f"return __builtin_convertvector(-x, {raw});"
     else:
-        body = "return x;"
-    return unit.helper(name, f"static inline {raw} {name}({value} x) {{\n  {body}\n}}")
+        body = f"return __builtin_convertvector(-x, {raw});"
+    unit.helper(name, f"static inline {raw} {name}({value} x) {{\n  {body}\n}}")
+    return f"{name}({text})"
 
 
 # Subnormal halves: adding 0.5 puts the half's last bit at the float's last bit, rounded to even.
@@ -230,13 +228,13 @@ def _scalar_by_vector(unit: Unit, dtype: DType, *, widen: bool) -> str:
     """One element through the four-lane conversion, so that scalars and vectors agree."""
     four = Lanes(4)
     if widen:
-        inner, name = widen_function(unit, dtype, four), f"gaf_{dtype}_to_f32"
-        raw = vector_type(unit, dtype, 4)
-        text = f"float {name}(unsigned short x) {{ return {inner}({raw}{{x, x, x, x}})[0]; }}"
+        name, raw = f"gaf_{dtype}_to_f32", vector_type(unit, dtype, 4)
+        inner = widened(unit, dtype, four, f"{raw}{{x, x, x, x}}")
+        text = f"float {name}(unsigned short x) {{ return {inner}[0]; }}"
     else:
-        inner, name = narrow_function(unit, dtype, four), f"gaf_f32_to_{dtype}"
-        raw = vector_type(unit, DType.F32, 4)
-        text = f"unsigned short {name}(float x) {{ return {inner}({raw}{{x, x, x, x}})[0]; }}"
+        name, raw = f"gaf_f32_to_{dtype}", vector_type(unit, DType.F32, 4)
+        inner = narrowed(unit, dtype, four, f"{raw}{{x, x, x, x}}")
+        text = f"unsigned short {name}(float x) {{ return {inner}[0]; }}"
     return unit.helper(name, "static inline " + text)
 
 
