@@ -19,6 +19,7 @@ from kernel_gen.fusion.library import library_groups
 from kernel_gen.fusion.lower import Lowered, Lowering
 from kernel_gen.fusion.region import constant_nodes, make_group
 from kernel_gen.fusion.structure import Structure
+from kernel_gen.fusion.together import keep_together
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
@@ -173,12 +174,17 @@ class _Growth:
                     waiting.append(grown)
 
     def result(self) -> Candidates:
-        together = self._constraints.together
-        groups = [c for c in self._found.values() if _respects(c.group, together)]
-        groups.sort(key=lambda c: (c.group.nodes, c.group.outputs))
+        groups = sorted(self._found.values(), key=lambda c: (c.group.nodes, c.group.outputs))
+        by_group = {candidate.group: candidate for candidate in groups}
         refusals = tuple(RefusedGroup(n, r) for n, r in sorted(self._refusals.items()))
         library = library_groups(self._program, self._dag, self._constant, dict(self._refusals))
-        return Candidates(tuple(groups), library, refusals, tuple(sorted(self._constant)))
+        kept = keep_together([*by_group, *library], self._constraints.together)
+        return Candidates(
+            tuple(by_group[g] for g in kept if isinstance(g, FusionGroup)),
+            tuple(g for g in kept if isinstance(g, FrameworkGroup)),
+            refusals,
+            tuple(sorted(self._constant)),
+        )
 
     def _spent(self) -> bool:
         limits = self._limits
@@ -290,9 +296,3 @@ class _Growth:
 def _without(group: FusionGroup, values: set[int]) -> FusionGroup:
     kept = tuple(value for value in group.outputs if value not in values)
     return FusionGroup(group.nodes, group.inputs, kept)
-
-
-def _respects(group: FusionGroup, together: frozenset[frozenset[int]]) -> bool:
-    """Whether the group holds pairs that belong together as a whole or not at all."""
-    chosen = frozenset(group.nodes)
-    return all(pair <= chosen or not pair & chosen for pair in together)

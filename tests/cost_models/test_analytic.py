@@ -1,0 +1,83 @@
+"""The analytic model orders kernels as physics does."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cost_models.analytic import AnalyticModel
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.lower import lower
+from kernel_gen.fusion.region import make_group
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import attrs
+from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.schedule.schedule import Decision, Schedule
+
+TARGET = Target(DeviceKind.CPU, "x86-f26m1", "x86-64-v4", cores=2, vector_bytes=64)
+
+
+def nest_of(build, *shapes, dtype=DType.F32):
+    b = GraphBuilder()
+    b.output(build(b, *(b.input(TensorType(dtype, shape)) for shape in shapes)))
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert not isinstance(lowered, Refusal)
+    return lowered.nest
+
+
+def predict(nest, schedule=None, target=TARGET):
+    return AnalyticModel().predict_us(nest, schedule, target)
+
+
+def relu(b, x):
+    return b.op("relu", x)
+
+
+def test_memory_bound_time_follows_bytes():
+    small, large = nest_of(relu, (4096, 4096)), nest_of(relu, (8192, 4096))
+    assert predict(large) == pytest.approx(2 * predict(small), rel=0.05)
+    half = nest_of(relu, (4096, 4096), dtype=DType.BF16)
+    assert predict(half) < 0.7 * predict(small)
+
+
+def test_fusing_two_passes_is_cheaper_than_running_both():
+    fused = nest_of(lambda b, x: b.op("tanh", b.op("relu", x)), (2048, 2048))
+    alone = predict(nest_of(relu, (2048, 2048)))
+    alone += predict(nest_of(lambda b, x: b.op("tanh", x), (2048, 2048)))
+    assert predict(fused) < alone
+
+
+def test_a_product_is_bound_by_multiply_adds():
+    nest = nest_of(lambda b, x, w: b.op("matmul", x, w), (1024, 4096), (4096, 4096))
+    flops = 2 * 1024 * 4096 * 4096
+    assert flops / 490e3 < predict(nest) < flops / 300e3
+
+
+def test_strided_reads_cost_more_than_contiguous_ones():
+    def transposed(b, x):
+        return b.op("relu", b.op("permute", x, dims=(1, 0)))
+
+    assert predict(nest_of(transposed, (256, 256))) > predict(nest_of(relu, (256, 256)))
+
+
+def test_one_thread_is_slower_than_two_on_large_nests_only():
+    one = Schedule("any", (Decision("threads", attrs(count=1)),))
+    large, tiny = nest_of(relu, (4096, 1024)), nest_of(relu, (8, 8))
+    assert predict(large, one) >= predict(large)
+    assert predict(tiny, one) < predict(tiny)
+
+
+def test_symbolic_and_scalar_nests_have_a_finite_price():
+    b = GraphBuilder()
+    b.symbol("s0", 1, 64, 4)
+    x = b.input(TensorType(DType.F32, (Sym("s0"), 6)))
+    b.output(b.op("sum", x, dims=(0, 1), keepdim=False))
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, (0,)))
+    assert not isinstance(lowered, Refusal)
+    for nest in (lowered.nest, nest_of(relu, ())):
+        assert 0 < predict(nest) < math.inf
