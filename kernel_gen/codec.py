@@ -27,7 +27,7 @@ import types
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ForwardRef, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kernel_gen.errors import InvalidInput
 
@@ -98,7 +98,7 @@ def _located(cls: type, error: _At) -> InvalidInput:
 
 def _parse(cls: type, text: str | bytes) -> Any:
     try:
-        tree = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        tree = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
         raise InvalidInput(f"{cls.__name__}: JSON is nested too deeply") from None
     except InvalidInput as error:
@@ -107,13 +107,6 @@ def _parse(cls: type, text: str | bytes) -> Any:
         raise InvalidInput(f"{cls.__name__}: not JSON: {error}") from None
     _check_depth(cls, tree)
     return tree
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise InvalidInput(f"an object repeats a key: {sorted(key for key, _ in pairs)[:10]}")
-    return found
 
 
 def _no_constant(text: str) -> Any:
@@ -316,6 +309,14 @@ def _fields(cls: Any) -> tuple[_Field, ...]:
     return tuple(_field(field, hints[field.name], cls.__module__) for field in _init_fields(cls))
 
 
+@cache
+def _readers(cls: Any) -> tuple[dict[str, Convert], frozenset[str]]:
+    """How each field is read, and which fields must be there."""
+    fields = _fields(cls)
+    required = frozenset(field.name for field in fields if field.required)
+    return {field.name: field.codec.read for field in fields}, required
+
+
 def _init_fields(cls: Any) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(cls) if field.init]
 
@@ -371,27 +372,30 @@ def _is_default(content: Any, field: _Field) -> bool:
 def _read_fields(cls: Any, tree: Any) -> Any:
     if type(tree) is not dict:
         raise _mismatch(f"an object ({cls.__name__})", tree)
+    readers, required = _readers(cls)
+    if not (tree.keys() >= required and tree.keys() <= readers.keys()):
+        _refuse_fields(cls, tree)
     found: dict[str, Any] = {}
-    for field in _fields(cls):
-        if field.name in tree:
-            try:
-                found[field.name] = field.codec.read(tree[field.name])
-            except _At as error:
-                error.steps.append(f".{field.name}")
-                raise
-        elif field.required:
-            raise _At(InvalidInput(f"{cls.__name__} lacks {field.name!r}"))
-    _refuse_unknown(cls, tree, found)
+    name = ""
+    try:
+        for name, content in tree.items():
+            found[name] = readers[name](content)
+    except _At as error:
+        error.steps.append(f".{name}")
+        raise
     try:
         return cls(**found)
     except InvalidInput as error:
         raise _At(error) from None
 
 
-def _refuse_unknown(cls: Any, tree: dict[str, Any], found: dict[str, Any]) -> None:
-    if len(tree) != len(found):
-        unknown = sorted(set(tree) - set(found))
-        raise _At(InvalidInput(f"{cls.__name__} has no field {str(unknown[:5])[:200]}"))
+def _refuse_fields(cls: Any, tree: dict[str, Any]) -> NoReturn:
+    """Says which required field is missing, or which one is unknown."""
+    for field in _fields(cls):
+        if field.required and field.name not in tree:
+            raise _At(InvalidInput(f"{cls.__name__} lacks {field.name!r}"))
+    unknown = sorted(set(tree) - {field.name for field in _fields(cls)})
+    raise _At(InvalidInput(f"{cls.__name__} has no field {str(unknown[:5])[:200]}"))
 
 
 def _union(args: tuple[Any, ...], module: str) -> _Codec:
