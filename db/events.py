@@ -52,15 +52,19 @@ class Events:
 
     def latest(self, job_id: str, kind: str) -> JobEvent | None:
         """The newest event of a kind."""
+        found = self.newest(job_id, (kind,), 1)
+        return found[0] if found else None
+
+    def newest(self, job_id: str, kinds: Sequence[str], limit: int) -> list[JobEvent]:
+        """The last events of some kinds, newest first."""
         query = (
             sa.select(job_events)
-            .where(job_events.c.job_id == job_id, job_events.c.kind == kind)
+            .where(job_events.c.job_id == job_id, job_events.c.kind.in_(kinds))
             .order_by(job_events.c.sequence.desc())
-            .limit(1)
+            .limit(limit)
         )
         with self._database.read() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else _event(row)
+            return [_event(row) for row in connection.execute(query)]
 
 
 def insert_event(connection: Connection, job_id: str, kind: str, data: Data, now_us: int) -> None:

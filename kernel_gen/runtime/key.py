@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidInput
+from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.target import Target
 
 _PREFIX = "gaf1"
 _PART = re.compile(r"[A-Za-z0-9.+_-]{1,128}\Z")
@@ -52,4 +54,20 @@ class PlanKey:
 def options_digest(*, numerics: str, training: bool, rules: str) -> str:
     """Digest of what changes a plan besides graph and target."""
     text = f"{numerics}\0{int(training)}\0{rules}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def plan_key(
+    graph: Graph, target: Target, *, numerics: str = "fast", training: bool = False, rules: str = ""
+) -> PlanKey:
+    """The key under which a plan for `graph` on `target` is stored; needs no compiler."""
+    options = options_digest(numerics=numerics, training=training, rules=rules)
+    return PlanKey(graph.digest[:32], shape_class(graph), options, target.key)
+
+
+def shape_class(graph: Graph) -> str:
+    """ "static", or the digest of the ranges of the graph's symbols."""
+    if not graph.symbols:
+        return "static"
+    text = ";".join(f"{s.name}:{s.low}:{s.high}" for s in graph.symbols)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,73 @@
+"""The ASGI application: REST under /v1, the dashboard under /."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from db.store import Store
+from service.api import graphs, health, jobs, plans
+from service.auth import Authenticator
+from service.bundles import Bundler
+from service.context import Context
+from service.dashboard import install_dashboard
+from service.guard import Guard, known_hosts
+from service.metrics import Metrics
+from service.models import ProblemView
+from service.pictures import Pictures
+from service.problems import install
+from service.settings import Settings
+
+_PROBLEM = {"default": {"model": ProblemView, "description": "problem details (RFC 9457)"}}
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """An app on the store of `settings.db`, which is opened now and closed at shutdown.
+
+    Raises InvalidInput, SchemaMismatch or Unavailable if the store cannot be opened.
+    """
+    store = Store(settings.db)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        store.close()
+
+    app = FastAPI(
+        title="graph-autofusion",
+        version=version("graph-autofusion"),
+        summary="Submit tensor programs for tuning, watch the search, look up plans",
+        lifespan=lifespan,
+        # Their pages load scripts from other hosts; /v1/openapi.json is served.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        responses=_PROBLEM,  # type: ignore[arg-type]
+    )
+    context = _context(settings, store)
+    app.state.context = context
+    install(app)
+    for router in (graphs.router, jobs.router, plans.router, health.router):
+        app.include_router(router)
+    install_dashboard(app)
+    app.add_middleware(
+        Guard,
+        hosts=known_hosts(settings.host, settings.allowed_hosts),
+        max_body_bytes=settings.max_body_bytes,
+        metrics=context.metrics,
+    )
+    return app
+
+
+def _context(settings: Settings, store: Store) -> Context:
+    return Context(
+        settings=settings,
+        store=store,
+        authenticator=Authenticator(store, loopback=settings.is_loopback),
+        bundler=Bundler(settings.key_folder, settings.trust_folder),
+        metrics=Metrics(),
+        pictures=Pictures(store),
+    )

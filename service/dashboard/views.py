@@ -1,0 +1,131 @@
+"""What pages show, computed from the store: plain values, no markup."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from db.store import Store
+from kernel_gen.fusion.group import FrameworkGroup
+from kernel_gen.records import Job, JobEvent
+from kernel_gen.runtime.dot import node_label
+from kernel_gen.runtime.plan import Kernel, Plan
+
+_LOG_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """One job as it stands. `best_us` is the best whole program so far."""
+
+    job: Job
+    trials: int
+    failures: tuple[tuple[str, int], ...]  # code, count; most frequent first
+    phase: str
+    best_us: float | None
+    baseline_us: float | None
+    log: tuple[tuple[int, str], ...]  # instant, sentence; newest first
+
+    @property
+    def remaining_seconds(self) -> float:
+        return max(0.0, self.job.request.budget.seconds - self.job.spent_seconds)
+
+    @property
+    def failed(self) -> int:
+        return sum(count for _, count in self.failures)
+
+
+def summarise(store: Store, job: Job) -> JobSummary:
+    """The summary of a job."""
+    progress = store.events.latest(job.id, "progress")
+    data = json.loads(progress.data) if progress else {}
+    row = store.plans.row(job.plan_id) if job.plan_id else None
+    failures = store.trials.failures(job.id)
+    return JobSummary(
+        job=job,
+        trials=store.trials.count(job.id),
+        failures=tuple(sorted(failures.items(), key=lambda found: (-found[1], found[0]))),
+        phase=str(data.get("phase") or ""),
+        best_us=row.measured_us if row else data.get("best_us"),
+        baseline_us=row.baseline_us if row else data.get("baseline_us"),
+        log=tuple(_log_line(event) for event in _newest_lines(store, job.id)),
+    )
+
+
+def _newest_lines(store: Store, job_id: str) -> list[JobEvent]:
+    return store.events.newest(job_id, ("state", "log", "cover", "plan"), _LOG_LINES)
+
+
+def _log_line(event: JobEvent) -> tuple[int, str]:
+    data = json.loads(event.data)
+    match event.kind:
+        case "state":
+            text = _state_sentence(data)
+        case "plan":
+            text = f"published plan {str(data.get('plan') or data.get('id') or '')[:12]}"
+        case _:
+            text = str(data.get("text") or data.get("message") or event.kind)
+    return event.created_us, text[:300]
+
+
+def _state_sentence(data: dict[str, Any]) -> str:
+    state = str(data.get("state"))
+    if data.get("requeued"):
+        return f"{state}: the driver gave the job back or was lost"
+    error = data.get("error")
+    if isinstance(error, dict):
+        return f"{state}: {error.get('message')} [{error.get('code')}]"
+    if data.get("cancel_requested"):
+        return f"{state}: cancellation was asked for"
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One kernel of a plan for people."""
+
+    number: int
+    kernel: Kernel
+    measured_us: float | None
+    decisions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkRow:
+    """One group that torch runs."""
+
+    ops: tuple[str, ...]
+    code: str
+    sentence: str
+
+
+def kernel_rows(plan: Plan) -> list[KernelRow]:
+    """Kernels in execution order."""
+    return [
+        KernelRow(
+            number,
+            kernel,
+            None if kernel.measurement is None else kernel.measurement.median_us,
+            tuple(_decision(d.kind, dict(d.args)) for d in kernel.schedule.decisions),
+        )
+        for number, kernel in enumerate(plan.kernels)
+    ]
+
+
+def _decision(kind: str, args: dict[str, Any]) -> str:
+    said = ", ".join(f"{name}={value}" for name, value in args.items())
+    return f"{kind}({said})"
+
+
+def framework_rows(plan: Plan) -> list[FrameworkRow]:
+    """Groups that torch runs, in execution order."""
+    return [
+        FrameworkRow(
+            tuple(node_label(plan.program.nodes[index]) for index in group.nodes),
+            group.code,
+            group.sentence,
+        )
+        for group in plan.cover.groups
+        if isinstance(group, FrameworkGroup)
+    ]

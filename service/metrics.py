@@ -1,0 +1,31 @@
+"""What Prometheus reads at /metrics. One registry per app, so that several live side by side."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from db.store import Store
+from kernel_gen.records import JobState
+
+
+class Metrics:
+    """Counters of this process, and gauges read from the store when asked."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.responses = Counter(
+            "gaf_http_responses", "HTTP answers by status", ["status"], registry=self.registry
+        )
+        self.lookups = Counter(
+            "gaf_lookups", "plan lookups by result", ["result"], registry=self.registry
+        )
+        self._jobs = Gauge("gaf_jobs", "jobs by state", ["state"], registry=self.registry)
+        self._devices = Gauge("gaf_devices_alive", "devices alive", registry=self.registry)
+
+    def text(self, store: Store) -> bytes:
+        """The exposition text, with gauges as of now."""
+        counts = store.jobs.counts()
+        for state in JobState:
+            self._jobs.labels(state.value).set(counts.get(state.value, 0))
+        self._devices.set(sum(device.alive for device in store.devices.list()))
+        return generate_latest(self.registry)

@@ -1,0 +1,24 @@
+"""Prints the OpenAPI document: `python -m service.openapi > docs/openapi.json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+
+from service.app import create_app
+from service.settings import Settings
+
+
+def openapi_text() -> str:
+    """The document of the current code, as it is committed."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = create_app(Settings(db=f"sqlite:///{folder}/store.db"))
+        try:
+            return json.dumps(app.openapi(), indent=1, sort_keys=True) + "\n"
+        finally:
+            app.state.context.store.close()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(openapi_text())
