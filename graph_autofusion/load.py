@@ -13,7 +13,7 @@ from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.report import FusionReport, report_of
 from graph_autofusion.resolver import Resolution
 from kernel_gen.errors import InvalidInput
-from kernel_gen.frontend.dtypes import torch_dtype
+from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.runtime.bundle import read
 from kernel_gen.runtime.plan import Plan
@@ -53,7 +53,7 @@ class PlanModule:
             )
         self.plan = plan
         self._expected = [
-            (torch_dtype(t.dtype), tuple(t.shape), t.element_strides)
+            (to_torch(t.dtype), tuple(t.shape), t.element_strides)
             for t in (plan.graph.type_of(i.value) for i in plan.graph.inputs)
         ]
         self._bound = TorchPlan(plan).bind(())

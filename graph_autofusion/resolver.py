@@ -14,11 +14,10 @@ from graph_autofusion.paths import bundle_cache_root
 from graph_autofusion.progress import OnEvent, tuning_progress
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
-from kernel_gen.ir.target import Target
 from kernel_gen.records import JobRequest
 from kernel_gen.runtime.cache import BundleCache
 from kernel_gen.runtime.host import host_target
-from kernel_gen.runtime.key import PlanKey, options_digest
+from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.plan import Plan
 
 log = logging.getLogger("graph_autofusion")
@@ -46,18 +45,6 @@ class PlanSource(Protocol):
     def resolve(self, graph: Graph) -> Resolution: ...
 
 
-def plan_key(graph: Graph, options: Options, target: Target) -> PlanKey:
-    """The key under which a plan for `graph` is stored; needs no compiler."""
-    return PlanKey(
-        graph=graph.digest[:32],
-        shape="static",
-        options=options_digest(
-            numerics=options.numerics, training=options.training, rules=options.rules
-        ),
-        target=target.key,
-    )
-
-
 def job_request(graph: Graph, options: Options) -> JobRequest:
     """What is asked of a tuner."""
     return JobRequest(
@@ -79,7 +66,14 @@ class Resolver:
         self._cache = BundleCache(bundle_cache_root(options.store))
 
     def key(self, graph: Graph) -> PlanKey:
-        return plan_key(graph, self._options, self._target)
+        options = self._options
+        return plan_key(
+            graph,
+            self._target,
+            numerics=options.numerics,
+            training=options.training,
+            rules=options.rules,
+        )
 
     def resolve(self, graph: Graph) -> Resolution:
         """The plan for `graph`, or why there is none. May search for the whole budget."""
@@ -121,7 +115,7 @@ class Resolver:
             plan = client.lookup(key)
         if plan is None:
             return None
-        self._cache.put(plan)
+        self._keep(plan)
         return Resolution(plan, "hit" if plan.key == key else "compatible")
 
     def _queue(self, graph: Graph) -> Resolution:
@@ -152,8 +146,16 @@ class Resolver:
             for event in job.events():
                 on_event(event)
             plan = job.wait()
-        self._cache.put(plan)
+        self._keep(plan)
         return plan
+
+    def _keep(self, plan: Plan) -> None:
+        """Into the bundle cache, for the next process; a cache that cannot be written is no loss
+        to this one."""
+        try:
+            self._cache.put(plan)
+        except Unavailable as error:
+            log.warning("the plan is not cached: %s", error)
 
 
 class Poller:

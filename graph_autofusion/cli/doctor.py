@@ -6,6 +6,7 @@ import importlib.util
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -69,7 +70,8 @@ def _compiler() -> Finding:
     from kernel_gen.runtime.build import Compiler
 
     try:
-        return Finding("C++ compiler", "ok", Compiler.find().version)
+        with tempfile.TemporaryDirectory() as folder:
+            return Finding("C++ compiler", "ok", Compiler.find(Path(folder)).version)
     except GafError as error:
         fix = "install g++ (not needed to run stored plans), or name one in CXX"
         return Finding("C++ compiler", "absent", str(error), fix)

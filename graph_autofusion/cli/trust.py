@@ -16,7 +16,8 @@ def list_(as_json: JsonFlag = False) -> None:
     """List the trusted keys by name and fingerprint."""
     from kernel_gen.runtime.trust import Trust
 
-    rows = [(key.name, key.fingerprint) for key in Trust.of_user().keys()]
+    trusted = Trust.of_user().keys()
+    rows = [(key.name, key.fingerprint) for key in trusted]
     print_rows(rows, ("name", "fingerprint"), title="trusted keys", as_json=as_json)
 
 
