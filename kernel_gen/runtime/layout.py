@@ -68,8 +68,8 @@ class Step:
 
 def plan_layout(program: Graph, cover: FusionPlan, kernels: Sequence[Kernel]) -> Layout:
     """The layout of a plan; raises InternalError where cover and kernels do not fit the program."""
-    steps = _steps(cover, kernels)
     results = computed_outputs(program)
+    steps = _live(_steps(cover, kernels), results)
     folded = _folded(program, cover, steps, results)
     _check_order(program, steps, folded, results)
     buffers = _buffers(steps, results)
@@ -98,6 +98,19 @@ def _steps(cover: FusionPlan, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
         elif not group.is_constant:
             steps.append(Step(None, position, group.inputs, group.outputs))
     return tuple(steps)
+
+
+def _live(steps: Sequence[Step], results: Iterable[int]) -> tuple[Step, ...]:
+    """Steps without those that nobody needs: a cover also makes results that are views of inputs,
+    which the runtime takes from the input instead."""
+    needed: set[int] = set()
+    pending = list(results)
+    while pending:
+        value = pending.pop()
+        if value not in needed:
+            needed.add(value)
+            pending += [read for step in steps if value in step.writes for read in step.reads]
+    return tuple(step for step in steps if needed.intersection(step.writes))
 
 
 def _segments(steps: Iterable[Step]) -> tuple[Segment, ...]:

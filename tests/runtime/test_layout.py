@@ -123,6 +123,15 @@ def test_equal_packings_are_done_once() -> None:
     assert [r.nbytes for r in packed_regions(kernels)] == [64]
 
 
+def test_kernels_that_only_make_views_of_inputs_are_not_run() -> None:
+    b = GraphBuilder()
+    x = b.input(f32(4, 6))
+    b.output(b.op("reshape", b.op("reshape", x, shape=(24,)), shape=(6, 4)), alias_of=0)
+    b.output(b.op("neg", x))
+    layout = layout_of(b.build(), framework=(0, 1))
+    assert layout.segments == (Segment((0,)),)
+
+
 def test_view_paths() -> None:
     b = GraphBuilder()
     x = b.input(f32(4, 6))
