@@ -41,6 +41,7 @@ class Machine:
     l2_gb_s_core: float = 120.0  # per core, same measurement
     product_efficiency: float = 0.88  # packed micro-kernel: 221 of 245 GFLOP/s, less edges
     symbolic_extent: int = 128  # estimate: what a dimension is worth that is unknown
+    plain_loop_efficiency: float = 0.04  # estimate: a product by plain loops, share of peak
     fork_us: float = 3.0  # estimate: waking the threads of a warm OpenMP team
     call_us: float = 0.2  # estimate: one call through the plan
     loop_efficiency: float = 0.6  # estimate: share of peak that generated pointwise code reaches
@@ -59,7 +60,8 @@ class AnalyticModel:
         threads = _threads(schedule, target)
         work = _Work(nest, target, self._machine)
         memory = work.memory_us(threads)
-        arithmetic = work.arithmetic_us() / threads
+        packed = schedule is None or schedule.template != "loops"
+        arithmetic = work.arithmetic_us(packed=packed) / threads
         serial = self._machine.call_us + (self._machine.fork_us if threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
 
@@ -150,8 +152,8 @@ class _Work:
 
     # -- arithmetic -----------------------------------------------------------------------------
 
-    def arithmetic_us(self) -> float:
-        """Time of all statements on one core."""
+    def arithmetic_us(self, *, packed: bool) -> float:
+        """Time of all statements on one core; products in packed tiles or by plain loops."""
         cycles = products = 0.0
         for number, statement in enumerate(self._nest.statements):
             live = frozenset(self._live[number])
@@ -164,7 +166,8 @@ class _Work:
             else:
                 cycles += self._points(live) * self._cycles(statement, live)
         machine = self._machine
-        busy = cycles / machine.loop_efficiency + products / machine.product_efficiency
+        rate = machine.product_efficiency if packed else machine.plain_loop_efficiency
+        busy = cycles / machine.loop_efficiency + products / rate
         return busy / machine.clock_ghz / 1e3
 
     def _lanes(self, dtype: DType) -> int:

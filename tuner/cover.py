@@ -22,6 +22,8 @@ from kernel_gen.fusion.region import constant_values
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.ops import OpKind, spec
 
+# A free option still costs this much in the model, so that none is chosen that nobody reads.
+_NOTHING_US = 1e-6
 _FEASIBLE = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 
 
@@ -223,10 +225,9 @@ class _Solver:
         for position, cost in enumerate(problem.costs):
             upper = 0.0 if position in set(problem.barred) else 1.0
             self._model.addVar(0.0, upper)
-            self._model.changeColCost(position, cost)
+            self._model.changeColCost(position, max(cost, _NOTHING_US))
             self._model.changeColIntegrality(position, highspy.HighsVarType.kInteger)
         self._add_production()
-        self._add_usefulness()
 
     def next_cover(self) -> list[int] | None:
         """The cheapest choice that no row forbids, None if there is none."""
@@ -254,27 +255,27 @@ class _Solver:
             self._row(1.0 if exact else 0.0, 1.0, dict.fromkeys(makers, 1.0))
         for _ in problem.needed - problem.makers.keys():
             self._row(1.0, 1.0, {})
-        for reader, values in enumerate(problem.reads):
-            for value in values:
-                row = dict.fromkeys(problem.makers.get(value, ()), 1.0)
+        for (_, value), readers in self._readers().items():
+            row = dict.fromkeys(problem.makers.get(value, ()), 1.0)
+            for reader in readers:
                 row[reader] = row.get(reader, 0.0) - 1.0
-                self._row(0.0, highspy.kHighsInf, row)
+            self._row(0.0, highspy.kHighsInf, row)
         for users in problem.effects:
             self._row(1.0, 1.0, dict.fromkeys(users, 1.0))
 
-    def _add_usefulness(self) -> None:
-        """An option none of whose values is read is never chosen, not even if it is free."""
+    def _readers(self) -> dict[tuple[int, int], list[int]]:
+        """(made, read) -> options that make the one value and read the other.
+
+        One of them at most is chosen, so their sum may stand on one side of a row: the relaxation
+        is far tighter than with a row for each reader.
+        """
         problem = self._problem
-        readers: dict[int, set[int]] = {}
-        for reader, values in enumerate(problem.reads):
-            for value in values:
-                readers.setdefault(value, set()).add(reader)
-        exempt = {p for users in problem.effects for p in users}
-        for position, made in enumerate(problem.makes):
-            if made & problem.needed or position in exempt:
-                continue
-            users = set().union(*(readers.get(value, set()) for value in made)) - {position}
-            self._row(0.0, highspy.kHighsInf, {**dict.fromkeys(users, 1.0), position: -1.0})
+        found: dict[tuple[int, int], list[int]] = {}
+        for position, values in enumerate(problem.reads):
+            for made in problem.makes[position] or {-1 - position}:
+                for value in values:
+                    found.setdefault((made, value), []).append(position)
+        return found
 
     def _row(self, low: float, high: float, coefficients: dict[int, float]) -> None:
         columns = np.array(list(coefficients), np.int32)

@@ -107,6 +107,8 @@ class _Judge:
         self, program: Graph, templates: tuple[Accepts, ...], target: Target, numerics: str
     ) -> None:
         self._lowering = Lowering(program, numerics)
+        constant = frozenset(constant_nodes(program))
+        self._computing = frozenset(range(len(program.nodes))) - constant
         self._templates = templates
         self._target = target
         self._known: dict[Structure, tuple[LoopNest, str, tuple[str, ...]] | Refusal] = {}
@@ -135,7 +137,8 @@ class _Judge:
         lowered = self._lowering.lower(group)
         if isinstance(lowered, Refusal):
             return lowered
-        names = accepting(lowered.nest, self._target, self._templates)
+        fused = len(self._computing.intersection(group.nodes)) > 1
+        names = accepting(lowered.nest, self._target, self._templates, fused=fused)
         if isinstance(names, Refusal):
             return names
         place = {value: position for position, value in enumerate(values)}
@@ -233,6 +236,8 @@ class _Growth:
             return self._refuse(nodes, refusal)
         good = False
         for group in self._variants(nodes):
+            if len(group.outputs) > 1 and self._only_views(nodes):
+                return False  # copies of several views gain nothing from each other
             answer = self._judge.judge(group)
             if isinstance(answer, Refusal):
                 self._refuse(nodes, answer)
@@ -265,6 +270,9 @@ class _Growth:
         views = {v for v in optional if self._kind(v) in (OpKind.VIEW, OpKind.SOURCE)}
         found = [_without(full, views), _without(full, optional)]
         return list(dict.fromkeys(group for group in found if group.outputs))
+
+    def _only_views(self, nodes: tuple[int, ...]) -> bool:
+        return all(spec(self._program.nodes[i].op).kind is OpKind.VIEW for i in nodes)
 
     def _is_repeatable(self, value: int, inside: int) -> bool:
         """Whether the value is cheap to make again and read within the group."""

@@ -6,10 +6,13 @@ from typing import Protocol
 
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.graph import Graph, Node
-from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.loopnest import Contract, LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.target import Target
 
+# Templates that take any nest, by plain loops.
+_LAST_RESORT = frozenset({"loops"})
+_NO_TEMPLATE = Refusal("no-template", "no template takes this group")
 # Matrix products inside one node; a kernel holds one at most.
 _PRODUCTS = {"linear": 1, "matmul": 1, "attention": 2}
 
@@ -62,15 +65,22 @@ def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal 
 
 
 def accepting(
-    nest: LoopNest, target: Target, templates: tuple[Accepts, ...]
+    nest: LoopNest, target: Target, templates: tuple[Accepts, ...], *, fused: bool
 ) -> tuple[str, ...] | Refusal:
-    """Names of the templates that take `nest`, or the last refusal where none does."""
-    refusal = Refusal("no-template", "no template for this target")
+    """Names of the templates that take `nest`, or the best template's refusal where none does.
+
+    A product that only a last resort takes is not worth fusing with anything (`fused`): its loops
+    would run at a fraction of the library's speed.
+    """
+    refusal: Refusal | None = None
     names: list[str] = []
     for template in templates:
         answer = template.refuse(nest, target)
         if answer is None:
             names.append(template.name)
-        else:
+        elif refusal is None or template.name == "matmul":
             refusal = answer
-    return tuple(names) if names else refusal
+    product = any(isinstance(statement, Contract) for statement in nest.statements)
+    if product and fused and _LAST_RESORT.issuperset(names):
+        names = []
+    return tuple(names) if names else refusal or _NO_TEMPLATE
