@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
+from anyio.to_thread import run_sync
 from fastapi import FastAPI
 
 from db.store import Store
+from kernel_gen.errors import Unavailable
 from service.api import graphs, health, jobs, plans
 from service.auth import Authenticator
 from service.bundles import Bundler
@@ -21,6 +25,8 @@ from service.pictures import Pictures
 from service.problems import install
 from service.settings import Settings
 
+log = logging.getLogger(__name__)
+_SWEEP_SECONDS = 10.0
 _PROBLEM = {"default": {"model": ProblemView, "description": "problem details (RFC 9457)"}}
 
 
@@ -33,7 +39,10 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        sweeper = asyncio.create_task(_sweep(store))
         yield
+        sweeper.cancel()
+        await asyncio.gather(sweeper, return_exceptions=True)
         store.close()
 
     app = FastAPI(
@@ -60,6 +69,16 @@ def create_app(settings: Settings) -> FastAPI:
         metrics=context.metrics,
     )
     return app
+
+
+async def _sweep(store: Store) -> None:
+    """Notice jobs whose driver was lost even where no other driver is there to notice."""
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        try:
+            await run_sync(store.queue.expire)
+        except Unavailable as error:
+            log.warning("jobs whose driver was lost cannot be queued again: %s", error)
 
 
 def _context(settings: Settings, store: Store) -> Context:

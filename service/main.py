@@ -1,0 +1,119 @@
+"""`gaf serve`: the API in this process, the job driver in a child, both stopped together."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from kernel_gen.errors import InvalidInput, Unavailable
+from service.app import create_app
+from service.settings import Settings
+from service.supervisor import Supervisor, driver_command
+
+log = logging.getLogger(__name__)
+_GRACE_SECONDS = 2  # streams of events stay open for ever: they are cut off then
+
+
+def serve(
+    settings: Settings,
+    *,
+    worker: bool = True,
+    driver: bool = True,
+    command: Sequence[str] | None = None,
+    on_ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; must run in the main thread.
+
+    `on_ready` is called with the server's URL when it listens (port 0 picks a free one). `worker`
+    embeds a local worker in the driver; `command` replaces the driver. Raises InvalidInput if the
+    address can be reached from other machines and no API key exists, Unavailable if the port is
+    taken.
+    """
+    app = create_app(settings)
+    listener = _listen(settings)
+    try:
+        if not settings.is_loopback and not app.state.context.store.tenants.keys():
+            raise InvalidInput(
+                f"{settings.host} can be reached from other machines and there is no API key: "
+                "make one with `gaf db create-key`, or listen on 127.0.0.1"
+            )
+        child = command or driver_command(settings.db, worker=worker)
+        supervisor = Supervisor(child) if driver or command else None
+        _run(app, listener, supervisor, lambda: on_ready(_url(settings, listener)))
+    finally:
+        listener.close()
+        app.state.context.store.close()
+
+
+def _run(
+    app: object,
+    listener: socket.socket,
+    supervisor: Supervisor | None,
+    ready: Callable[[], None],
+) -> None:
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        log_level="warning",
+        access_log=False,  # a third of the lookups' speed
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    with _quiet_signals():
+        if supervisor is not None:
+            supervisor.start()
+        try:
+            _Server(config, ready).run(sockets=[listener])
+        finally:
+            if supervisor is not None:
+                supervisor.stop()
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise Unavailable(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}"
+        ) from error
+
+
+def _url(settings: Settings, listener: socket.socket) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def _quiet_signals() -> Iterator[None]:
+    """uvicorn stops at a signal and raises it again afterwards, which would end this process
+    before the driver has stopped."""
+
+    def ignore(number: int, frame: FrameType | None) -> None:
+        log.debug("stopping after signal %d", number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, ignore) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

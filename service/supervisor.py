@@ -1,0 +1,106 @@
+"""The driver's process: started, started again when it dies, stopped with the server."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+log = logging.getLogger(__name__)
+
+_PR_SET_PDEATHSIG = 1
+_STOP_SECONDS = 20.0
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_HEALTHY_SECONDS = 60.0  # a driver that lived this long is started again without delay
+
+
+def driver_command(db: str, *, worker: bool) -> list[str]:
+    """The command line of the job driver."""
+    flag = "--worker" if worker else "--no-worker"
+    # -P keeps folders of the user's project that are called `db` or `tuner` out of the way.
+    return [sys.executable, "-P", "-m", "tuner.driver", "--db", db, flag]
+
+
+class Supervisor:
+    """Keeps one child process alive until `stop`. The child gets SIGTERM when this process dies in
+    any way, so that a killed server leaves no driver behind."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._keep_alive, name="driver-supervisor")
+        self._child: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the child in order, by force after 20 s; returns when it has ended."""
+        self._stopping.set()
+        self._thread.join()
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, None while there is no child."""
+        child = self._child
+        return None if child is None else child.pid
+
+    def _keep_alive(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            code = self._run_once()
+            if self._stopping.is_set():
+                return
+            lived = time.monotonic() - started
+            pause = _FIRST_PAUSE_SECONDS if lived > _HEALTHY_SECONDS else pause
+            log.warning("the driver ended with %s; it is started again in %.1f s", code, pause)
+            self._stopping.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _run_once(self) -> int:
+        """One life of the child. Runs in the thread that the child's death signal is tied to."""
+        parent = os.getpid()
+        self._child = child = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # a terminal's Ctrl-C is for the server, which tells the child
+            preexec_fn=lambda: _die_with(parent),
+        )
+        self.starts += 1
+        try:
+            while child.poll() is None and not self._stopping.is_set():
+                self._stopping.wait(0.1)
+            return _end(child)
+        finally:
+            self._child = None
+
+
+def _die_with(parent: int) -> None:
+    """In the child, before it becomes the driver: ask for SIGTERM when the parent dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end(child: subprocess.Popen[bytes]) -> int:
+    """The child's exit code, after ending it if it still runs, and what it left in its session."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            log.warning("the driver did not stop within %.0f s and is killed", _STOP_SECONDS)
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        log.debug("the driver left nothing behind")
+    return child.wait()
