@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import socket
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -53,7 +54,17 @@ def serve(sock: socket.socket) -> None:
         elif isinstance(request, RunKernel):
             connection.send(Done(_run_kernel(request, checks[request.key], report)))
         else:
-            connection.send(Done(request.perform(report)))
+            connection.send(Done(_perform(request, report)))
+
+
+def _perform(request: Any, report: Report) -> object:
+    """The request's own answer; an exception is a Failure, as the process can go on."""
+    try:
+        return request.perform(report)
+    except Exception as error:  # noqa: BLE001 - whatever a program raises is its result
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        message = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+        return Failure(Stage.RUN, "program-error", message[:1000])
 
 
 @dataclass(frozen=True, slots=True)

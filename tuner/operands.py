@@ -1,9 +1,9 @@
-"""Operands for a check: random values within each buffer's domain, and a second set with edges.
+"""Operands for a check: random values within each buffer's domain, with or without edges.
 
-Set "plain" holds ordinary finite values (it is also what kernels are timed on). Set "edge" is
-another draw with zeros of both signs, ones, tiny and large values, the domain's bounds and, in few
-places of inputs that may hold them, infinities and NaN: one NaN in a weight would poison the whole
-result and hide every other fault, so constants stay finite.
+"Plain" operands are ordinary finite values. "Mixed" ones hold, besides, about one edge value in a
+thousand elements (zeros of both signs, ones, tiny and large values, the domain's bounds) and, in
+few places of inputs that may hold them, infinities and NaN. Edges are rare so that they do not hide
+other faults; constants stay finite, as one NaN in a weight would poison the whole result.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from kernel_gen.ir.types import ValueDomain, static_shape
 
 Array = NDArray[Any]
 
-_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, -1e-5, 80.0, -80.0, 3000.0)
+_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, -1e-5, 30.0, -30.0, 95.0, -95.0)
 _SPECIALS = (math.inf, -math.inf, math.nan)
 _SPECIAL_PLACES = 3
+_LEAST_EDGES = 16
+_EDGE_DISTANCE = 1000  # elements per edge value
+_DRAWN = 262_147  # values drawn for an array at most, then repeated; prime, so that rows differ
 
 
 def plain_operands(
@@ -36,10 +39,10 @@ def plain_operands(
     return [_plain(buffer, domain, rng) for buffer, domain in _inputs(nest, domains)]
 
 
-def edge_operands(
+def mixed_operands(
     nest: LoopNest, domains: Sequence[ValueDomain], rng: np.random.Generator
 ) -> list[Array]:
-    """As `plain_operands`, with edge values sprinkled over about a fiftieth of each array."""
+    """As `plain_operands`, with edge values among them."""
     return [_with_edges(buffer, domain, rng) for buffer, domain in _inputs(nest, domains)]
 
 
@@ -105,12 +108,18 @@ def _sources(nest: LoopNest, index: Index) -> set[int]:
 def _plain(buffer: Buffer, domain: ValueDomain, rng: np.random.Generator) -> Array:
     shape = static_shape(buffer.type.shape)
     dtype = buffer.type.dtype
+    size = math.prod(shape)
+    drawn = _drawn(dtype, domain, min(size, _DRAWN), rng)
+    return np.resize(drawn, shape) if size else np.empty(shape, numpy_dtype(dtype))
+
+
+def _drawn(dtype: DType, domain: ValueDomain, size: int, rng: np.random.Generator) -> Array:
     if dtype is DType.BOOL:
-        return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
+        return rng.integers(0, 2, size, dtype=np.uint8).astype(np.bool_)
     if dtype.is_integer:
         low, high = _integer_range(domain, dtype)
-        return rng.integers(low, high, shape, dtype=numpy_dtype(dtype), endpoint=True)
-    return _floats(domain, shape, rng).astype(numpy_dtype(dtype), copy=False)
+        return rng.integers(low, high, size, dtype=numpy_dtype(dtype), endpoint=True)
+    return _floats(domain, size, rng).astype(numpy_dtype(dtype), copy=False)
 
 
 def _integer_range(domain: ValueDomain, dtype: DType) -> tuple[int, int]:
@@ -122,12 +131,12 @@ def _integer_range(domain: ValueDomain, dtype: DType) -> tuple[int, int]:
     return max(low, lowest), min(max(low, high), highest)
 
 
-def _floats(domain: ValueDomain, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _floats(domain: ValueDomain, size: int, rng: np.random.Generator) -> Array:
     """Standard normal values where the domain is open, uniform ones between two bounds."""
     if domain.low is not None and domain.high is not None:
         low, high = max(domain.low, -1e30), min(domain.high, 1e30)
-        return (low + (high - low) * rng.random(shape, dtype=np.float32)).astype(np.float32)
-    values = rng.standard_normal(shape, dtype=np.float32)
+        return (low + (high - low) * rng.random(size, dtype=np.float32)).astype(np.float32)
+    values = rng.standard_normal(size, dtype=np.float32)
     if domain.low is not None:
         return np.abs(values) + np.float32(domain.low)
     if domain.high is not None:
@@ -140,7 +149,7 @@ def _with_edges(buffer: Buffer, domain: ValueDomain, rng: np.random.Generator) -
     flat = array.reshape(-1)
     if flat.size and buffer.type.dtype is not DType.BOOL:
         edges = _edges(buffer.type.dtype, domain)
-        places = rng.integers(0, flat.size, max(1, flat.size // 50))
+        places = rng.integers(0, flat.size, max(_LEAST_EDGES, flat.size // _EDGE_DISTANCE))
         flat[places] = rng.choice(edges, places.size)
         if _may_be_special(buffer, domain):
             places = rng.integers(0, flat.size, _SPECIAL_PLACES)

@@ -13,7 +13,7 @@ from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load, LoopNest, St
 from kernel_gen.ir.types import ValueDomain
 from tuner.boundary import with_ambiguity
 from tuner.check import Tolerance, mismatch, reduction_length, tolerance
-from tuner.operands import edge_operands, index_bounds, plain_operands
+from tuner.operands import mixed_operands, index_bounds, plain_operands
 from tuner.outputs import OutputBuffer
 from tuner.reference import reference
 
@@ -138,7 +138,7 @@ def gather_nest() -> LoopNest:
 def test_indices_stay_inside_what_they_address() -> None:
     nest = gather_nest()
     assert index_bounds(nest) == {0: 7}
-    for make in (plain_operands, edge_operands):
+    for make in (plain_operands, mixed_operands):
         index = make(nest, [OPEN] * 3, np.random.default_rng(1))[0]
         assert index.min() >= 0
         assert index.max() <= 6
@@ -147,11 +147,11 @@ def test_indices_stay_inside_what_they_address() -> None:
 def test_edges_cover_specials_only_where_they_may_occur() -> None:
     nest = scale_nest(1000)
     rng = np.random.default_rng(2)
-    (free,) = edge_operands(nest, [OPEN, OPEN], rng)
+    (free,) = mixed_operands(nest, [OPEN, OPEN], rng)
     assert not np.isfinite(free).all()
-    (finite,) = edge_operands(nest, [ValueDomain(finite=True), OPEN], rng)
+    (finite,) = mixed_operands(nest, [ValueDomain(finite=True), OPEN], rng)
     assert np.isfinite(finite).all()
-    (positive,) = edge_operands(nest, [ValueDomain(low=0.0), OPEN], rng)
+    (positive,) = mixed_operands(nest, [ValueDomain(low=0.0), OPEN], rng)
     assert positive.min() >= 0
 
 
@@ -161,7 +161,7 @@ def test_constants_hold_no_nan() -> None:
         nest.axes, (buffer((1000,), role="constant"), nest.buffers[1]), nest.statements, nest.stores
     )
     assert constant.buffers[0].role is BufferRole.CONSTANT
-    (values,) = edge_operands(constant, [OPEN, OPEN], np.random.default_rng(3))
+    (values,) = mixed_operands(constant, [OPEN, OPEN], np.random.default_rng(3))
     assert np.isfinite(values).all()
 
 
