@@ -107,6 +107,36 @@ def build(case: Case) -> LoopNest:
     return LoopNest(tuple(axes), tuple(draft.buffers), tuple(draft.statements), tuple(draft.stores))
 
 
+def sections(case: Case, *, buffers: int, joint: bool) -> LoopNest:
+    """Products of one left operand with `buffers` constants, each holding two of the matrices.
+
+    `joint`: one store of the product of all sums; else one store for each.
+    """
+    draft = _Draft(case)
+    left = _prologue(draft, draft.load("mk"))
+    roles = BufferRole.CONSTANT if case.constant else BufferRole.INPUT
+    products = []
+    for _ in range(buffers):
+        kind = TensorType(case.stored, (2 * case.n, case.k))
+        draft.buffers.append(Buffer(kind, roles))
+        for half in range(2):
+            row = axis_index("n") + half * case.n
+            index = (row, axis_index("k"))
+            right = draft.add(Load(len(draft.buffers) - 1, index, case.computed))
+            products.append(draft.add(Contract(left, right, ("k",), case.computed)))
+    biases = [draft.op("add", p, draft.load("n")) for p in products]
+    if joint:
+        total = biases[0]
+        for other in biases[1:]:
+            total = draft.op("mul", total, draft.op("tanh", other))
+        draft.store("mn", total)
+    else:
+        for layout, value in zip(("mn", "nm", "mn", "mn"), biases, strict=False):
+            draft.store(layout, value)
+    axes = (Axis("m", case.m), Axis("n", case.n), Axis("k", case.k))
+    return LoopNest(axes, tuple(draft.buffers), tuple(draft.statements), tuple(draft.stores))
+
+
 def _prologue(draft: _Draft, x: int) -> int:
     match draft.case.prologue:
         case "relu":

@@ -14,7 +14,7 @@ from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.schedule.schedule import Point
-from tests.codegen.matmul_nests import EPILOGUES, PROLOGUES, Case, build
+from tests.codegen.matmul_nests import EPILOGUES, PROLOGUES, Case, build, sections
 from tests.codegen.matmul_run import TEMPLATE, Bench
 
 
@@ -104,6 +104,19 @@ def test_packed_at_load_only_if_nothing_else_reads_it(bench: Bench) -> None:
     other = bench.build(changing, bench.seed(changing))
     assert not isinstance(other, Refusal)
     assert other.source.packs == ()
+
+
+@pytest.mark.parametrize("buffers", [1, 2])
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("constant", [False, True])
+def test_products_of_one_left_operand_share_a_kernel(
+    bench: Bench, buffers: int, joint: bool, constant: bool
+) -> None:
+    case = Case(29, 70, 45, prologue="layer_norm", constant=constant)
+    nest = sections(case, buffers=buffers, joint=joint)
+    for split in ("rows", "cols", "batch"):
+        for kc in (16, 48):
+            bench.check(nest, bench.seed(nest, split=split, kc=kc, mc=2, nc=1), threads=2)
 
 
 def test_every_seed_is_right(bench: Bench) -> None:

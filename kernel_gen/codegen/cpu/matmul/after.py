@@ -9,7 +9,7 @@ from kernel_gen.codegen.cpu.ops import Value
 
 def after_function(frame: Frame) -> str:
     """Row by row of the tile's sums (in the first-level cache), vector by vector."""
-    p, nr = frame.problem, frame.tiling.nr
+    p = frame.problem
     parameters = (
         "gaf_i64 b, gaf_i64 m0, gaf_i64 rows, gaf_i64 slab, gaf_i64 n0, gaf_i64 cols, "
         f"const {frame.scalar} *tile"
@@ -20,23 +20,41 @@ def after_function(frame: Frame) -> str:
     row = scope.open("for (gaf_i64 r = 0; r < rows; ++r) {")
     row.add("const gaf_i64 m = m0 + r;")
     frame.declare(row, p.rows, "m")
-    product = p.product.dtype
-
     if not p.cols:  # one column: sums are scalars
-        row.define(p.contract, Value(f"tile[r * {nr}]", product, vector=False))
-        for store in frame.emitter.nest.stores:
-            frame.emitter.store(store, row)
-        row.close()
-        return frame.finish(scope)
+        _define_scalars(frame, row)
+        _store_all(frame, row)
+    else:
 
-    def put(block: Scope) -> None:
-        block.add(
-            f"const {frame.vector} product = *(const {frame.vector}u *)(tile + r * {nr} + c);"
-        )
-        block.define(p.contract, Value("product", product, vector=True))
-        for store in frame.emitter.nest.stores:
-            frame.emitter.store(store, block)
+        def put(block: Scope) -> None:
+            _define_vectors(frame, block)
+            _store_all(frame, block)
 
-    frame.vectors(row, p.cols[-1], "cols", "n0", put)
+        frame.vectors(row, p.cols[-1], "cols", "n0", put)
     row.close()
     return frame.finish(scope)
+
+
+def _at(frame: Frame, section: int) -> str:
+    """Position in the sums of row r of a section's tile."""
+    t = frame.tiling
+    return f"{section * t.mr * t.nr} + r * {t.nr}"
+
+
+def _define_scalars(frame: Frame, scope: Scope) -> None:
+    p = frame.problem
+    for section, position in enumerate(p.contracts):
+        scope.define(position, Value(f"tile[{_at(frame, section)}]", p.product.dtype, False))
+
+
+def _define_vectors(frame: Frame, scope: Scope) -> None:
+    p, vector = frame.problem, frame.vector
+    for section, position in enumerate(p.contracts):
+        name = f"product{section}"
+        at = _at(frame, section)
+        scope.add(f"const {vector} {name} = *(const {vector}u *)(tile + {at} + c);")
+        scope.define(position, Value(name, p.product.dtype, vector=True))
+
+
+def _store_all(frame: Frame, scope: Scope) -> None:
+    for store in frame.emitter.nest.stores:
+        frame.emitter.store(store, scope)

@@ -16,6 +16,7 @@ from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.scratch import left_bytes, right_bytes, scratch
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
+from kernel_gen.codegen.source import Pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +42,26 @@ class Driver:
     problem: Problem
     tiling: Tiling
     left: Direct | None
-    right: Direct | None
-    packed: int | None  # position of the buffer that is packed at load
+    right: tuple[Direct, ...] | None  # by section
+    packed: tuple[int, ...] | None  # buffers that are packed at load, by section
 
     def text(self) -> str:
         return "\n".join((self._block(), self._share(), self._entry()))
 
     def _block(self) -> str:
-        """Rows [m0, m1) by column tiles [p0, p1) of one product. Packed operands begin there;
-        operands read in place are whole."""
+        """Rows [m0, m1) by column tiles [p0, p1) of one product. A packed left operand begins at
+        m0, a packed right one at column tile pr; operands read in place are whole."""
         p, t, s = self.problem, self.tiling, self.scalar
+        size = p.sections * t.mr * t.nr
         tile = "tiles"
         if p.k > t.kc:
-            tile += f" + ((p - p0) * row_tiles + (m - m0) / {t.mr}) * {t.mr * t.nr}"
+            tile += f" + ((p - p0) * row_tiles + (m - m0) / {t.mr}) * {size}"
         at = f"tile + row_shift * {t.nr} + col_shift"
         return f"""\
 static void {self.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i64 b,
-    gaf_i64 m0, gaf_i64 m1, gaf_i64 p0, gaf_i64 p1, const {s} *left, const {s} *right,
-    {s} *tiles) {{
-  const gaf_i64 row_tiles = (m1 - m0 + {t.mr - 1}) / {t.mr}; (void)row_tiles;
+    gaf_i64 m0, gaf_i64 m1, gaf_i64 p0, gaf_i64 p1, gaf_i64 pr, const {s} *left,
+    const {s} *const *right, {s} *tiles) {{
+  const gaf_i64 row_tiles = (m1 - m0 + {t.mr - 1}) / {t.mr}; (void)row_tiles; (void)pr;
 {split_axes(p.batch, "b", "  ")}
   gaf_i64 kb = 0;
   do {{
@@ -68,12 +70,12 @@ static void {self.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i6
       const gaf_i64 slab = p / {t.slab_tiles(p)}, n0 = p % {t.slab_tiles(p)} * {t.nr};
       const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};
 {split_axes(p.cols[:-1], "slab", "      ")}
-{self._right_pointer()}
+{self._right_pointers()}
       for (gaf_i64 m = m0; m < m1; m += {t.mr}) {{
         const gaf_i64 rows = m1 - m < {t.mr} ? m1 - m : {t.mr};
 {self._left_pointer()}
         {s} *tile = {tile};
-{self._call_micro_kernel()}
+{self._call_micro_kernels()}
         if (kb + k == {p.k})
           {self.symbol}_after(args, status, b, m, rows, slab, n0, cols, {at});
       }}
@@ -99,32 +101,42 @@ static void {self.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i6
             f" + (m - row_shift) * {self.left.line_stride}ll + kb * {self.left.step}ll;"
         )
 
-    def _right_pointer(self) -> str:
+    def _right_pointers(self) -> str:
+        """The column tile of each section. Read in place, the last tile moves left."""
         p, t = self.problem, self.tiling
         indent = "      "
         tail = t.tail_nv(p) * t.lanes
         if self.right is None:
             ld = str(t.nr) if tail == t.nr else f"(cols > {tail} ? {t.nr} : {tail})"
-            return (
-                f"{indent}const gaf_i64 col_shift = 0;\n"
-                f"{indent}const {self.scalar} *panel = right"
-                f" + (p - p0) * {p.k * t.nr}ll + kb * {ld};"
-            )
-        return (
-            f"{indent}const gaf_i64 col_shift = (cols == {t.nr} ? {t.nr} : {tail}) - cols;\n"
-            f"{indent}const {self.scalar} *panel = right + {self.right.offset}"
-            f" + n0 - col_shift + kb * {self.right.step}ll;"
+            at = [f"(p - pr) * {p.k * t.nr}ll + kb * {ld}"] * p.sections
+            shift = "0"
+        else:
+            at = [f"{d.offset} + n0 - col_shift + kb * {d.step}ll" for d in self.right]
+            shift = f"(cols == {t.nr} ? {t.nr} : {tail}) - cols"
+        return "\n".join(
+            [
+                f"{indent}const gaf_i64 col_shift = {shift};",
+                *(
+                    f"{indent}const {self.scalar} *const panel{section} ="
+                    f" right[{section}] + {text};"
+                    for section, text in enumerate(at)
+                ),
+            ]
         )
 
-    def _call_micro_kernel(self) -> str:
+    def _call_micro_kernels(self) -> str:
         t, p = self.tiling, self.problem
-        arguments = "(rows_at, panel, tile, k, kb == 0);"
-        if t.tail_nv(p) == t.nv:
-            return f"        {self.symbol}_tile{arguments}"
-        return (
-            f"        if (cols > {t.tail_nv(p) * t.lanes}) {self.symbol}_tile{arguments}\n"
-            f"        else {self.symbol}_tail{arguments}"
-        )
+        lines = []
+        for section in range(p.sections):
+            tile = f"tile + {section * t.mr * t.nr}"
+            call = f"(rows_at, panel{section}, {tile}, k, kb == 0);"
+            if t.tail_nv(p) == t.nv:
+                lines.append(f"        {self.symbol}_tile{call}")
+                continue
+            wide = f"cols > {t.tail_nv(p) * t.lanes}"
+            lines.append(f"        if ({wide}) {self.symbol}_tile{call}")
+            lines.append(f"        else {self.symbol}_tail{call}")
+        return "\n".join(lines)
 
     def _share(self) -> str:
         """The part of thread `t` of `team`."""
@@ -164,7 +176,7 @@ static void {self.symbol}_share(const gaf_kernel_args *args, int &status, char *
 {self._left_of_block()}
       for (gaf_i64 p0 = 0; p0 < {t.col_tiles(p)}; p0 += {t.nc}) {{
         const gaf_i64 p1 = p0 + {t.nc} < {t.col_tiles(p)} ? p0 + {t.nc} : {t.col_tiles(p)};
-        {self.symbol}_block(args, status, b, m0, m1, p0, p1, left, {self._panels("right")}, tiles);
+        {self.symbol}_block(args, status, b, m0, m1, p0, p1, 0, left, right, tiles);
       }}
     }}
   }}
@@ -174,6 +186,7 @@ static void {self.symbol}_share(const gaf_kernel_args *args, int &status, char *
     def _by_cols(self) -> str:
         p, t = self.problem, self.tiling
         step = t.mc * t.mr
+        base = "p0" if t.right is Operand.CALL else "0"
         return (
             self._pack_left_together()
             + f"""\
@@ -189,26 +202,40 @@ static void {self.symbol}_share(const gaf_kernel_args *args, int &status, char *
 {self._right_of_block()}
     for (gaf_i64 m0 = 0; m0 < {p.m}; m0 += {step}) {{
       const gaf_i64 m1 = m0 + {step} < {p.m} ? m0 + {step} : {p.m};
-      {self.symbol}_block(args, status, b, m0, m1, p0, p1, {self._rows("left")}, right, tiles);
+      {self.symbol}_block(args, status, b, m0, m1, p0, p1, {base}, {self._rows("left")}, right,
+          tiles);
     }}
   }}
 """
         )
 
     def _pack_right_together(self) -> str:
-        """All column tiles of all products, shared out among the threads."""
+        """All column tiles of all sections and products, shared out among the threads."""
         p, t = self.problem, self.tiling
         if t.right is not Operand.CALL or t.split is not Split.ROWS:
             return ""
-        elems = right_bytes(p, t, t.col_tiles(p)) // p.product.dtype.bytes
-        return f"""\
-  for (gaf_i64 u = {p.b * t.col_tiles(p)}ll * t / team,
-       e = {p.b * t.col_tiles(p)}ll * (t + 1) / team; u < e; ++u)
-    {self.symbol}_right(args, status, u / {t.col_tiles(p)}, u % {t.col_tiles(p)},
-        u % {t.col_tiles(p)} + 1, shared_right + u / {t.col_tiles(p)} * {elems}ll
-        + u % {t.col_tiles(p)} * {p.k * t.nr}ll);
-#pragma omp barrier
-"""
+        tiles = t.col_tiles(p)
+        lines = [
+            f"  for (gaf_i64 u = {p.b * tiles}ll * t / team, e = {p.b * tiles}ll * (t + 1) / team;"
+            " u < e; ++u) {",
+            f"    const gaf_i64 b = u / {tiles}, p = u % {tiles};",
+        ]
+        for section in range(p.sections):
+            at = f"{self._section_at(section, 'b')} + p * {p.k * t.nr}ll"
+            lines.append(
+                f"    {self.symbol}_right{section}(args, status, b, p, p + 1, shared_right + {at});"
+            )
+        return "\n".join([*lines, "  }", "#pragma omp barrier", ""])
+
+    def _section_elems(self) -> int:
+        """Elements of one section of one product, packed."""
+        p, t = self.problem, self.tiling
+        return right_bytes(p, t, t.col_tiles(p)) // p.product.dtype.bytes
+
+    def _section_at(self, place: int, product: str) -> str:
+        """Where the section at `place` of a product begins among packed sections."""
+        size = self._section_elems()
+        return f"({place * max(self.problem.b, 1)}ll + {product}) * {size}ll"
 
     def _pack_left_together(self) -> str:
         """All row tiles of all products, shared out among the threads."""
@@ -227,39 +254,49 @@ static void {self.symbol}_share(const gaf_kernel_args *args, int &status, char *
 """
 
     def _right_of_product(self) -> str:
-        """Declares `right`, the whole right operand of product b."""
+        """Declares `right`, the whole right operands of product b."""
         p, t, s = self.problem, self.tiling, self.scalar
-        elems = right_bytes(p, t, t.col_tiles(p)) // p.product.dtype.bytes
-        source = f"const {s} *const right = "
         if self.right is not None:
-            return f"    {source}(const {s} *)args->operands[{self.right.buffer}];"
-        if t.right is Operand.LOAD:
-            batch = f" + b * {elems}ll" if p.right_has_batch else ""
-            return f"    {source}(const {s} *)args->operands[{self.packed}]{batch};"
+            return self._declare_right([f"(const {s} *)args->operands[{d.buffer}]"
+                                        for d in self.right])  # fmt: skip
+        if self.packed is not None:
+            return self._declare_right([self._packed_at(n) for n in range(p.sections)])
         if t.split is Split.BATCH:
-            return (
-                f"    {self.symbol}_right(args, status, b, 0, {t.col_tiles(p)}, own_right);\n"
-                f"    {source}own_right;"
-            )
-        return f"    {source}shared_right + b * {elems}ll;"
+            return self._pack_own("0", str(t.col_tiles(p)), t.col_tiles(p))
+        return self._declare_right(
+            [f"shared_right + {self._section_at(n, 'b')}" for n in range(p.sections)]
+        )
 
     def _right_of_block(self) -> str:
         """Declares `right` for column tiles [p0, p1) of product b."""
         if self.tiling.right is Operand.CALL:
-            return (
-                f"    {self.symbol}_right(args, status, b, p0, p1, own_right);\n"
-                f"    const {self.scalar} *const right = own_right;"
+            return self._pack_own(
+                "p0", "p1", min(self.tiling.nc, self.tiling.col_tiles(self.problem))
             )
-        whole = self._right_of_product()
-        if self.right is not None:
-            return whole
-        return whole[:-1] + f" + p0 * {self.problem.k * self.tiling.nr}ll;"
+        return self._right_of_product()
 
-    def _panels(self, name: str) -> str:
-        """Column tiles from p0 on, of the whole operand."""
-        if self.right is not None:
-            return name
-        return f"{name} + p0 * {self.problem.k * self.tiling.nr}ll"
+    def _pack_own(self, first: str, end: str, room_tiles: int) -> str:
+        """Packs column tiles [first, end) of all sections into the thread's own scratch."""
+        p, t = self.problem, self.tiling
+        size = right_bytes(p, t, room_tiles) // p.product.dtype.bytes
+        places = [f"own_right + {section * size}ll" for section in range(p.sections)]
+        calls = [
+            f"    {self.symbol}_right{section}(args, status, b, {first}, {end}, {place});"
+            for section, place in enumerate(places)
+        ]
+        return "\n".join([*calls, self._declare_right(places)])
+
+    def _declare_right(self, pointers: list[str]) -> str:
+        return f"    const {self.scalar} *const right[] = {{{', '.join(pointers)}}};"
+
+    def _packed_at(self, section: int) -> str:
+        """Where a section that was packed at load begins for product b."""
+        assert self.packed is not None
+        buffer = self.packed[section]
+        place = self.packed[:section].count(buffer)
+        product = "b" if self.problem.right_has_batch else "0"
+        base = f"(const {self.scalar} *)args->operands[{buffer}]"
+        return f"{base} + {self._section_at(place, product)}"
 
     def _left_of_block(self) -> str:
         """Declares `left` for rows [m0, m1) of product b."""
@@ -313,20 +350,34 @@ extern "C" int {self.symbol}(const gaf_kernel_args *args) {{
 #endif
 """
 
-    def pack(self) -> str:
-        """`symbol_pack(src, dst)`: the whole right operand, packed when a plan is created."""
+    def pack(self, buffer: int) -> str:
+        """`symbol_pack<buffer>(src, dst)`: the sections of one constant, packed once."""
         p, t = self.problem, self.tiling
+        assert self.packed is not None
         products = p.b if p.right_has_batch else 1
-        elems = right_bytes(p, t, t.col_tiles(p)) // p.product.dtype.bytes
+        sections = [n for n, packed in enumerate(self.packed) if packed == buffer]
+        calls = "\n".join(
+            f"    {self.symbol}_right{section}(&args, status, b, 0, {t.col_tiles(p)},"
+            f" ({self.scalar} *)dst + {self._section_at(place, 'b')});"
+            for place, section in enumerate(sections)
+        )
         return f"""\
-extern "C" void {self.symbol}_pack(const void *src, void *dst) {{
+extern "C" void {self.symbol}_pack{buffer}(const void *src, void *dst) {{
   void *operands[{len(p.nest.buffers)}] = {{}};
-  operands[{self.packed}] = (void *)src;
+  operands[{buffer}] = (void *)src;
   gaf_kernel_args args = {{}};
   args.size = sizeof args;
   args.operands = operands;
   int status = 0;
-  for (gaf_i64 b = 0; b < {products}; ++b)
-    {self.symbol}_right(&args, status, b, 0, {t.col_tiles(p)},
-        ({self.scalar} *)dst + b * {elems}ll);
+  for (gaf_i64 b = 0; b < {products}; ++b) {{
+{calls}
+  }}
 }}"""
+
+    def pack_of(self, buffer: int) -> Pack:
+        """What the caller must know of `pack`."""
+        p = self.problem
+        assert self.packed is not None
+        count = self.packed.count(buffer) * max(p.b, 1)
+        nbytes = count * self._section_elems() * p.product.dtype.bytes
+        return Pack(buffer, nbytes, f"{self.symbol}_pack{buffer}")

@@ -9,14 +9,14 @@ from kernel_gen.codegen.cpu.matmul.driver import Direct, Driver
 from kernel_gen.codegen.cpu.matmul.frame import Frame
 from kernel_gen.codegen.cpu.matmul.left import left_function
 from kernel_gen.codegen.cpu.matmul.microkernel import MicroKernel
-from kernel_gen.codegen.cpu.matmul.operand import constant_buffer, left_in_place, right_in_place
+from kernel_gen.codegen.cpu.matmul.operand import constant_buffers, left_in_place, right_in_place
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.right import right_function
-from kernel_gen.codegen.cpu.matmul.scratch import right_bytes, scratch
+from kernel_gen.codegen.cpu.matmul.scratch import scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectypes import Lanes
-from kernel_gen.codegen.source import KernelSource, Pack
+from kernel_gen.codegen.source import KernelSource
 
 _OPENMP = """\
 #ifdef _OPENMP
@@ -33,37 +33,32 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     frame = Frame(symbol, problem, tiling, Emitter(flatten(problem.nest), unit, lanes))
     left = left_in_place(problem) if tiling.left is Operand.DIRECT else None
     right = right_in_place(problem) if tiling.right is Operand.DIRECT else None
-    packed = constant_buffer(problem) if tiling.right is Operand.LOAD else None
+    packed = constant_buffers(problem) if tiling.right is Operand.LOAD else None
     for kernel in _micro_kernels(frame, left, right):
         unit.function(kernel.text())
     if left is None:
         unit.function(left_function(frame))
     if right is None:
-        unit.function(right_function(frame))
+        for section in range(problem.sections):
+            unit.function(right_function(frame, section))
     unit.function(after_function(frame))
     driver = Driver(symbol, frame.scalar, problem, tiling, left, right, packed)
     unit.function(driver.text())
-    if packed is not None:
-        unit.function(driver.pack())
+    for buffer in sorted(set(packed or ())):
+        unit.function(driver.pack(buffer))
     parts = scratch(problem, tiling)
     return KernelSource(
         entry=symbol,
         files=((f"{symbol}.cpp", unit.text()),),
-        packs=_packs(problem, tiling, symbol, packed),
+        packs=tuple(driver.pack_of(buffer) for buffer in sorted(set(packed or ()))),
         scratch_bytes=parts.own,
         shared_bytes=parts.shared,
     )
 
 
-def _packs(problem: Problem, tiling: Tiling, symbol: str, packed: int | None) -> tuple[Pack, ...]:
-    if packed is None:
-        return ()
-    products = problem.b if problem.right_has_batch else 1
-    nbytes = products * right_bytes(problem, tiling, tiling.col_tiles(problem))
-    return (Pack(packed, nbytes, f"{symbol}_pack"),)
-
-
-def _micro_kernels(frame: Frame, left: Direct | None, right: Direct | None) -> list[MicroKernel]:
+def _micro_kernels(
+    frame: Frame, left: Direct | None, right: tuple[Direct, ...] | None
+) -> list[MicroKernel]:
     """The full register tile, and one of fewer vectors where columns do not fill the last tile."""
     p, t = frame.problem, frame.tiling
     widths = {"tile": t.nv}
@@ -80,7 +75,7 @@ def _micro_kernels(frame: Frame, left: Direct | None, right: Direct | None) -> l
             tile_ld=t.nr,
             lda=left.line_stride if left else t.left_ld(p),
             ska=left.step if left else 1,
-            ldb=right.step if right else nv * t.lanes,
+            ldb=right[0].step if right else nv * t.lanes,
             aligned=right is None,
             unroll=t.unroll,
             prefetch=t.prefetch,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from kernel_gen.codegen.cpu.matmul.problem import ancestors, axis_groups
 from kernel_gen.ir.index import FloorDiv, Index, Mod, axis_index
 from kernel_gen.ir.loopnest import (
     Axis,
@@ -30,11 +31,8 @@ from kernel_gen.ir.types import TensorType
 
 def normalise(nest: LoopNest) -> LoopNest:
     """An equal nest with flat buffers, few axes, and the product's columns where stores run."""
-    contract = next(i for i, s in enumerate(nest.statements) if isinstance(s, Contract))
-    flat = _drop_unit_axes(_flatten(nest), contract)
-    oriented = _orient(flat, contract)
-    groups = axis_groups(oriented, contract)
-    for group in groups:
+    oriented = _orient(_drop_unit_axes(_flatten(nest)))
+    for group in axis_groups(oriented):
         oriented = _merge_group(oriented, group)
     return _rename(oriented)
 
@@ -49,19 +47,6 @@ def _rename(nest: LoopNest) -> LoopNest:
     )
     axes = tuple(Axis(names[axis.name], axis.extent) for axis in nest.axes)
     return LoopNest(axes, moved.buffers, statements, moved.stores)
-
-
-def axis_groups(nest: LoopNest, contract: int) -> tuple[tuple[str, ...], ...]:
-    """Names of the batch, row, column and depth axes, each in the nest's order."""
-    product = nest.statements[contract]
-    assert isinstance(product, Contract)
-    lives = nest.statement_axes()
-    depth = set(product.axes)
-    left, right = set(lives[product.lhs]) - depth, set(lives[product.rhs]) - depth
-    rows, cols = left - right, right - left
-    order = [axis.name for axis in nest.axes]
-    batch = set(order) - rows - cols - depth
-    return tuple(tuple(n for n in order if n in group) for group in (batch, rows, cols, depth))
 
 
 def _flatten(nest: LoopNest) -> LoopNest:
@@ -133,7 +118,7 @@ def _guards(guards: tuple[Guard, ...], change: Callable[[Index], Index]) -> tupl
     return tuple(replace(guard, index=change(guard.index)) for guard in guards)
 
 
-def _drop_unit_axes(nest: LoopNest, contract: int) -> LoopNest:
+def _drop_unit_axes(nest: LoopNest) -> LoopNest:
     """Axes of extent 1 vanish, but the last one of each sum stays."""
     sums = [s.axes for s in nest.statements if isinstance(s, Reduce | Contract)]
     units = {axis.name for axis in nest.axes if axis.extent == 1}
@@ -200,19 +185,27 @@ def _merge(nest: LoopNest, outer: str, inner: str) -> LoopNest:
     return _substitute(nest, {outer: Index()}, axes)
 
 
-def _orient(nest: LoopNest, contract: int) -> LoopNest:
+def _orient(nest: LoopNest) -> LoopNest:
     """Swap the operands if only that makes stores run along columns; order the column axes so
     that the one of stride 1 in the stores is the innermost."""
-    product = nest.statements[contract]
-    assert isinstance(product, Contract)
-    _, rows, cols, depth = axis_groups(nest, contract)
-    if _should_swap(nest, product, rows, cols):
-        swapped = replace(product, lhs=product.rhs, rhs=product.lhs)
-        statements = (*nest.statements[:contract], swapped, *nest.statements[contract + 1 :])
-        nest, rows, cols = replace(nest, statements=statements), cols, rows
+    products = [i for i, s in enumerate(nest.statements) if isinstance(s, Contract)]
+    if len(products) == 1:
+        nest = _swap_if_better(nest, products[0])
+    _, _, cols, depth = axis_groups(nest)
     nest = _innermost(nest, [i for s in nest.stores for i in s.index], cols)
     loads = [i for s in nest.statements if isinstance(s, Load) for i in s.index]
     return _innermost(nest, loads, depth)
+
+
+def _swap_if_better(nest: LoopNest, position: int) -> LoopNest:
+    product = nest.statements[position]
+    assert isinstance(product, Contract)
+    _, rows, cols, _ = axis_groups(nest)
+    if not _should_swap(nest, product, rows, cols):
+        return nest
+    swapped = replace(product, lhs=product.rhs, rhs=product.lhs)
+    statements = (*nest.statements[:position], swapped, *nest.statements[position + 1 :])
+    return replace(nest, statements=statements)
 
 
 def _should_swap(
@@ -229,8 +222,6 @@ def _should_swap(
 
 
 def _holds_reduction(nest: LoopNest, root: int) -> bool:
-    from kernel_gen.codegen.cpu.matmul.problem import ancestors
-
     return any(isinstance(nest.statements[p], Reduce) for p in ancestors(nest, (root,)))
 
 

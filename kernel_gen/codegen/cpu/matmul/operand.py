@@ -20,12 +20,20 @@ def left_in_place(problem: Problem) -> Direct | None:
     return _direct(load, problem.rows, problem.depth)
 
 
-def right_in_place(problem: Problem) -> Direct | None:
-    """B as it lies in memory, if its columns have stride 1 and one depth axis addresses it."""
-    load = plain_load(problem.nest, problem.product.rhs)
-    if load is None or not _stored_as_summed(problem, load):
-        return None
+def right_in_place(problem: Problem) -> tuple[Direct, ...] | None:
+    """B of each section as it lies in memory, if its columns have stride 1, one depth axis
+    addresses it, and all sections step alike."""
     if len(problem.depth) > 1 or not problem.cols:
+        return None
+    found = [_section_in_place(problem, number) for number in range(problem.sections)]
+    directs = tuple(direct for direct in found if direct is not None)
+    alike = len({direct.step for direct in directs}) == 1
+    return directs if alike and len(directs) == len(found) else None
+
+
+def _section_in_place(problem: Problem, number: int) -> Direct | None:
+    load = plain_load(problem.nest, problem.section(number).rhs)
+    if load is None or not _stored_as_summed(problem, load):
         return None
     direct = _direct(load, problem.cols[-1:], problem.depth)
     return direct if direct and direct.line_stride == 1 else None
@@ -57,7 +65,7 @@ def left_modes(problem: Problem) -> tuple[Operand, ...]:
 
 def right_modes(problem: Problem) -> tuple[Operand, ...]:
     """Possible modes, the preferred one first."""
-    modes = [Operand.LOAD] if constant_buffer(problem) is not None else [Operand.CALL]
+    modes = [Operand.LOAD] if constant_buffers(problem) is not None else [Operand.CALL]
     if right_in_place(problem) is not None:
         modes.append(Operand.DIRECT)
     return tuple(modes)
@@ -74,14 +82,19 @@ def fits_in_place(problem: Problem, tiling: Tiling) -> bool:
     return True
 
 
-def constant_buffer(problem: Problem) -> int | None:
-    """The one constant buffer that the right operand is computed from, so that it can be packed at
-    load; None if others or none are read."""
-    statements = [problem.nest.statements[p] for p in problem.right]
-    loads = [s for s in statements if isinstance(s, Load)]
+def constant_buffers(problem: Problem) -> tuple[int, ...] | None:
+    """For each section the one constant buffer that its right operand is computed from, so that
+    it can be packed at load; None if some section reads others or none."""
+    found = [_constant_buffer(problem, section) for section in problem.right]
+    buffers = tuple(buffer for buffer in found if buffer is not None)
+    return buffers if len(buffers) == len(found) else None
+
+
+def _constant_buffer(problem: Problem, section: tuple[int, ...]) -> int | None:
+    statements = [problem.nest.statements[p] for p in section]
     if not all(isinstance(s, Load | Compute) for s in statements):
         return None
-    buffers = {load.buffer for load in loads}
+    buffers = {s.buffer for s in statements if isinstance(s, Load)}
     if len(buffers) != 1:
         return None
     (buffer,) = buffers

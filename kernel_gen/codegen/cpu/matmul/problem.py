@@ -1,8 +1,11 @@
-"""What a nest with one matrix product looks like to the matmul template.
+"""What a nest with a matrix product looks like to the matmul template.
 
 Axes fall into four groups by where they occur: `batch` (both operands), `rows` (lhs only), `cols`
 (rhs only) and `depth` (summed over). Their products are B, M, N and K. An operand that lacks a
 batch axis turns that axis into rows or columns, which is how broadcast batches become one product.
+
+Several products of one left operand (query, key and value; gate and up) are *sections*: they share
+axes, tiles and the packed A, and one epilogue sees the sums of all of them.
 """
 
 from __future__ import annotations
@@ -12,38 +15,43 @@ from dataclasses import dataclass
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.loopnest import (
     Axis,
-    Compute,
     Contract,
-    IndexValue,
     Load,
     LoopNest,
     Reduce,
     operands,
 )
-from kernel_gen.ir.types import Sym
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A nest split around its product. Statement lists are ascending positions in the nest.
+    """A nest split around its products. Statement lists are ascending positions in the nest.
 
-    `left` and `right` feed the product's operands (the operand itself is the last one), `after` are
-    the statements that stores need besides the product itself.
+    `left` and `right` (one list per section) feed the products' operands, the operand itself being
+    the last one; `after` are the statements that stores need besides the products themselves.
     """
 
     nest: LoopNest
-    contract: int
+    contracts: tuple[int, ...]
     batch: tuple[Axis, ...]
     rows: tuple[Axis, ...]
     cols: tuple[Axis, ...]
     depth: tuple[Axis, ...]
     left: tuple[int, ...]
-    right: tuple[int, ...]
+    right: tuple[tuple[int, ...], ...]
     after: tuple[int, ...]
 
     @property
     def product(self) -> Contract:
-        statement = self.nest.statements[self.contract]
+        """The first section's product; all share its left operand, axes and type."""
+        return self.section(0)
+
+    @property
+    def sections(self) -> int:
+        return len(self.contracts)
+
+    def section(self, number: int) -> Contract:
+        statement = self.nest.statements[self.contracts[number]]
         assert isinstance(statement, Contract)
         return statement
 
@@ -99,43 +107,48 @@ def elems(axes: tuple[Axis, ...]) -> int:
 
 
 def analyse(nest: LoopNest) -> Problem | Refusal:
-    """Split `nest` around its product, or say why it is not this template's."""
-    products = [i for i, s in enumerate(nest.statements) if isinstance(s, Contract)]
-    if len(products) != 1:
-        return Refusal("not-one-product", f"the nest holds {len(products)} matrix products, not 1")
-    if any(isinstance(axis.extent, Sym) for axis in nest.axes):
-        return Refusal("symbolic-extent", "the matmul template needs static extents")
-    problem = _split(nest, products[0])
+    """Split `nest` around its products, or say why it is not this template's."""
+    found = [i for i, s in enumerate(nest.statements) if isinstance(s, Contract)]
+    problem = _split(nest, tuple(found))
     return _objection(problem) or problem
 
 
-def _split(nest: LoopNest, contract: int) -> Problem:
-    product = nest.statements[contract]
-    assert isinstance(product, Contract)
-    lives = nest.statement_axes()
-    depth = set(product.axes)
-    left, right = set(lives[product.lhs]) - depth, set(lives[product.rhs]) - depth
-    rows, cols = left - right, right - left
-    batch = {axis.name for axis in nest.axes} - depth - rows - cols
-    stored = ancestors(nest, tuple(store.statement for store in nest.stores), stop=contract)
+def _split(nest: LoopNest, contracts: tuple[int, ...]) -> Problem:
+    products = [s for s in nest.statements if isinstance(s, Contract)]
+    batch, rows, cols, depth = axis_groups(nest)
+    stored = ancestors(nest, tuple(store.statement for store in nest.stores), stop=contracts)
 
-    def pick(names: set[str]) -> tuple[Axis, ...]:
-        return tuple(axis for axis in nest.axes if axis.name in names)
+    def pick(names: tuple[str, ...]) -> tuple[Axis, ...]:
+        return tuple(nest.axis(name) for name in names)
 
     return Problem(
         nest=nest,
-        contract=contract,
+        contracts=contracts,
         batch=pick(batch),
         rows=pick(rows),
         cols=pick(cols),
         depth=pick(depth),
-        left=ancestors(nest, (product.lhs,)),
-        right=ancestors(nest, (product.rhs,)),
-        after=tuple(s for s in stored if s != contract),
+        left=ancestors(nest, (products[0].lhs,)),
+        right=tuple(ancestors(nest, (product.rhs,)) for product in products),
+        after=tuple(s for s in stored if s not in contracts),
     )
 
 
-def ancestors(nest: LoopNest, roots: tuple[int, ...], stop: int = -1) -> tuple[int, ...]:
+def axis_groups(nest: LoopNest) -> tuple[tuple[str, ...], ...]:
+    """Names of the batch, row, column and depth axes, each in the nest's order."""
+    product = next(s for s in nest.statements if isinstance(s, Contract))
+    lives = nest.statement_axes()
+    depth = set(product.axes)
+    left, right = set(lives[product.lhs]) - depth, set(lives[product.rhs]) - depth
+    rows, cols = left - right, right - left
+    order = [axis.name for axis in nest.axes]
+    batch = set(order) - rows - cols - depth
+    return tuple(tuple(n for n in order if n in group) for group in (batch, rows, cols, depth))
+
+
+def ancestors(
+    nest: LoopNest, roots: tuple[int, ...], stop: tuple[int, ...] = ()
+) -> tuple[int, ...]:
     """Positions of `roots` and all they read, ascending; does not look behind `stop`."""
     found: set[int] = set()
     open_ = list(roots)
@@ -144,37 +157,77 @@ def ancestors(nest: LoopNest, roots: tuple[int, ...], stop: int = -1) -> tuple[i
         if position in found:
             continue
         found.add(position)
-        if position != stop:
+        if position not in stop:
             open_.extend(operands(nest.statements[position]))
     return tuple(sorted(found))
 
 
+REDUCTIONS = ("sum", "prod", "amax", "amin")
+"""Row statistics that a prologue may hold."""
+
+
 def _objection(problem: Problem) -> Refusal | None:
-    nest, depth = problem.nest, {axis.name for axis in problem.depth}
-    if problem.product.dtype.bytes < 4:
-        return Refusal("narrow-sum", f"sums in {problem.product.dtype} are not supported")
-    for position in problem.after + problem.right:
-        if isinstance(nest.statements[position], Reduce):
+    return (
+        _mixed_sections(problem)
+        or _bad_type(problem)
+        or _bad_reduction(problem)
+        or _bad_epilogue(problem)
+    )
+
+
+def _mixed_sections(problem: Problem) -> Refusal | None:
+    lives = problem.nest.statement_axes()
+    first = problem.product
+    for number, position in enumerate(problem.contracts):
+        other = problem.section(number)
+        same = (other.lhs, other.axes, other.dtype) == (first.lhs, first.axes, first.dtype)
+        if not same or lives[other.rhs] != lives[first.rhs]:
+            return Refusal(
+                "products-differ", f"product {position} shares not all with {problem.contracts[0]}"
+            )
+        if set(problem.right[number]) & set(problem.contracts):
+            return Refusal("products-chained", f"product {position} reads another product")
+    if set(problem.left) & set(problem.contracts):
+        return Refusal("products-chained", "the left operand reads a product")
+    return None
+
+
+def _bad_type(problem: Problem) -> Refusal | None:
+    dtype = problem.product.dtype
+    if dtype.bytes < 4:
+        return Refusal("narrow-sum", f"sums in {dtype} are not supported")
+    return None
+
+
+def _bad_reduction(problem: Problem) -> Refusal | None:
+    depth = {axis.name for axis in problem.depth}
+    beside = (*problem.after, *(p for part in problem.right for p in part))
+    for position in beside:
+        if isinstance(problem.nest.statements[position], Reduce):
             return Refusal(
                 "reduction-beside-product", f"statement {position} reduces outside the left operand"
             )
     for position in problem.left:
-        statement = nest.statements[position]
-        if isinstance(statement, Reduce) and set(statement.axes) != depth:
+        statement = problem.nest.statements[position]
+        if isinstance(statement, Reduce) and (
+            set(statement.axes) != depth or statement.op not in REDUCTIONS
+        ):
             return Refusal(
                 "reduction-axes",
-                f"statement {position} reduces over {statement.axes}, the product over "
+                f"statement {position}: {statement.op} over {statement.axes} beside a product over "
                 f"{problem.product.axes}",
             )
-    lives = nest.statement_axes()
+    return None
+
+
+def _bad_epilogue(problem: Problem) -> Refusal | None:
+    lives, depth = problem.nest.statement_axes(), {axis.name for axis in problem.depth}
     for position in problem.after:
         if set(lives[position]) & depth:
             return Refusal("depth-after-product", f"statement {position} keeps a summed axis")
-    if not all(
-        isinstance(nest.statements[s], Load | Compute | IndexValue | Reduce)
-        for s in problem.left + problem.right + problem.after
-    ):
-        return Refusal("not-one-product", "products feed each other")
+    stored = {a for s in problem.nest.stores for i in s.index for a in i.axes()}
+    if stored & depth:
+        return Refusal("depth-after-product", "a store runs over a summed axis")
     return None
 
 

@@ -1,4 +1,4 @@
-"""`symbol_right`: column tiles [lo, hi) of the right operand, its prologue applied, packed.
+"""`symbol_right<section>`: column tiles [lo, hi) of a right operand, prologue applied, packed.
 
 A packed tile is k rows of `ld` elements, `ld` being NR or, for the last tile of a slab, its whole
 vectors; columns behind the end hold values that no one stores.
@@ -12,9 +12,12 @@ from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 
 
-def right_function(frame: Frame) -> str:
+def right_function(frame: Frame, section: int) -> str:
     p, t = frame.problem, frame.tiling
-    scope = frame.function("right", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi, {frame.scalar} *dst")
+    root = p.section(section).rhs
+    scope = frame.function(
+        f"right{section}", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi, {frame.scalar} *dst"
+    )
     frame.declare(scope, p.batch, "b")
     tiles, tail = t.slab_tiles(p), t.tail_nv(p) * t.lanes
     tile = scope.open("for (gaf_i64 p = lo; p < hi; ++p) {")
@@ -23,26 +26,26 @@ def right_function(frame: Frame) -> str:
     tile.add(f"const gaf_i64 ld = cols > {tail} ? {t.nr} : {tail};")
     tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {p.k * t.nr}ll;")
     frame.declare(tile, p.cols[:-1], "slab")
-    if frame.runs_along(p.product.rhs, p.depth, p.cols):
-        _along_depth(frame, tile)
+    if frame.runs_along(root, p.depth, p.cols):
+        _along_depth(frame, tile, root)
     else:
-        _along_columns(frame, tile)
+        _along_columns(frame, tile, root)
     tile.close()
     return frame.finish(scope)
 
 
-def _along_columns(frame: Frame, tile: Scope) -> None:
+def _along_columns(frame: Frame, tile: Scope, root: int) -> None:
     p = frame.problem
     with frame.loops(tile, p.depth) as step:
         step.add(f"{frame.scalar} *at = panel + ({linear_position(p.depth, 1)}) * ld;")
 
         def put(block: Scope) -> None:
-            block.add(f"*({frame.vector}u *)(at + c) = {frame.operand(p.product.rhs, block)};")
+            block.add(f"*({frame.vector}u *)(at + c) = {frame.operand(root, block)};")
 
         frame.vectors(step, p.cols[-1] if p.cols else None, "cols", "n0", put)
 
 
-def _along_depth(frame: Frame, tile: Scope) -> None:
+def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
     """Vectors along k for `lanes` columns, transposed in registers."""
     p, lanes = frame.problem, frame.tiling.lanes
     last = p.depth[-1]
@@ -57,7 +60,7 @@ def _along_depth(frame: Frame, tile: Scope) -> None:
         walk = columns.open(
             f"for (int i = 0; i < (left < {lanes} ? left : {lanes}); ++i) {{", dict(binding)
         )
-        walk.add(f"t[i] = {frame.operand(p.product.rhs, walk)};")
+        walk.add(f"t[i] = {frame.operand(root, walk)};")
         walk.close()
         columns.add(f"{transpose}(t);")
         at = f"panel + ({linear_position(p.depth[:-1], extent(last))} + c + j) * ld + j0"

@@ -35,13 +35,16 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
     left = tiling.left is Operand.CALL
     right = tiling.right is Operand.CALL
     batch = max(problem.b, 1)
+    stacked = batch * problem.sections
     own_cols = cols if tiling.split is Split.BATCH else min(tiling.nc, cols)
     shares_right = right and tiling.split is Split.ROWS
     return Scratch(
         shared_left=batch * left_bytes(problem, tiling, rows) if left and by_cols else 0,
-        shared_right=batch * right_bytes(problem, tiling, cols) if shares_right else 0,
+        shared_right=stacked * right_bytes(problem, tiling, cols) if shares_right else 0,
         own_left=left_bytes(problem, tiling, min(tiling.mc, rows)) if left and not by_cols else 0,
-        own_right=right_bytes(problem, tiling, own_cols) if right and not shares_right else 0,
+        own_right=problem.sections * right_bytes(problem, tiling, own_cols)
+        if right and not shares_right
+        else 0,
         own_tiles=_tile_bytes(problem, tiling),
     )
 
@@ -52,7 +55,7 @@ def left_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:
 
 
 def right_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:
-    """Bytes of `tiles` packed column tiles."""
+    """Bytes of `tiles` packed column tiles of one section."""
     return _rounded(tiles * problem.k * tiling.nr * problem.product.dtype.bytes)
 
 
@@ -62,6 +65,7 @@ def _tile_bytes(problem: Problem, tiling: Tiling) -> int:
     if problem.k > tiling.kc:
         rows, cols = tiling.row_tiles(problem), tiling.col_tiles(problem)
         waiting = max(1, min(tiling.mc, rows) * min(tiling.nc, cols))
+    waiting *= problem.sections
     return _rounded(waiting * tiling.mr * tiling.nr * problem.product.dtype.bytes)
 
 

@@ -1,4 +1,4 @@
-"""The template "matmul": nests with one matrix product, prologue and epilogue included."""
+"""The template "matmul": products of one left operand, prologue and epilogue included."""
 
 from __future__ import annotations
 
@@ -56,12 +56,10 @@ class MatmulTemplate:
 
     def _analyse(self, nest: LoopNest) -> Problem | Refusal:
         products = [s for s in nest.statements if isinstance(s, Contract)]
-        if len(products) != 1:
-            return Refusal(
-                "not-one-product", f"the nest holds {len(products)} matrix products, not 1"
-            )
+        if not products:
+            return Refusal("no-product", "the nest holds no matrix product")
         if any(isinstance(axis.extent, Sym) for axis in nest.axes):
             return Refusal("symbolic-extent", "the matmul template needs static extents")
-        if not products[0].axes:
+        if not all(product.axes for product in products):
             return Refusal("empty-sum", "the product sums over no axis")
         return analyse(normalise(nest))
