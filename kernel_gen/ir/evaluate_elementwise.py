@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernel_gen.ir.arrays import Array
+from kernel_gen.ir.erf import erf
 
 Function = Callable[..., Array]
 
@@ -66,7 +67,7 @@ ELEMENTWISE: dict[str, Function] = {
     "sinh": np.sinh,
     "cosh": np.cosh,
     "tanh": np.tanh,
-    "erf": _scalarwise(math.erf),
+    "erf": erf,
     "erfc": _scalarwise(math.erfc),
     "sigmoid": _sigmoid,
     "relu": _relu,
