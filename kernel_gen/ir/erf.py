@@ -28,7 +28,7 @@ def erf(x: Floats) -> Floats:
     total = coefficients[-1][place]
     for row in coefficients[-2::-1]:
         total = total * offset + row[place]
-    return np.copysign(total, x)
+    return np.asarray(np.copysign(total, x))
 
 
 @cache
