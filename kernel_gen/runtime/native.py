@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
 from kernel_gen.errors import InternalError, Unavailable
@@ -34,15 +33,23 @@ class NativePlan:
     """The functions of one object. It stays loaded for the life of the process."""
 
     def __init__(self, artifact: Artifact) -> None:
-        with _as_file(artifact) as path:
-            try:
-                library = ctypes.CDLL(str(path))
-            except OSError as error:
-                raise Unavailable(f"cannot load object {artifact.sha256[:16]}: {error}") from None
-        library.gaf_abi_version.restype = ctypes.c_uint
+        try:
+            library = _load(artifact)
+        except OSError as error:
+            raise Unavailable(f"cannot load object {artifact.sha256[:16]}: {error}") from None
+        try:
+            self._declare(library)
+        except AttributeError as error:
+            raise Unavailable(f"object {artifact.sha256[:16]} is no plan: {error}") from None
         found = library.gaf_abi_version()
         if found != ABI_VERSION:
             raise Unavailable(f"object {artifact.sha256[:16]}: ABI {found}, not {ABI_VERSION}")
+        self.run = library.gaf_run
+        self._library = library
+
+    @staticmethod
+    def _declare(library: ctypes.CDLL) -> None:
+        library.gaf_abi_version.restype = ctypes.c_uint
         library.gaf_arena_bytes.argtypes = (ctypes.c_void_p, ctypes.c_int)
         library.gaf_arena_bytes.restype = ctypes.c_uint64
         library.gaf_create.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
@@ -51,8 +58,6 @@ class NativePlan:
         library.gaf_run.restype = ctypes.c_int
         library.gaf_destroy.argtypes = (ctypes.c_void_p,)
         library.gaf_destroy.restype = None
-        self.run = library.gaf_run
-        self._library = library
 
     def create(self, constants: Sequence[int]) -> ctypes.c_void_p:
         """A plan over constants at these addresses, which must stay valid; see `destroy`."""
@@ -75,22 +80,25 @@ def check(status: int) -> None:
         raise InternalError(f"the plan returned status {status}: {_STATUS.get(status, 'unknown')}")
 
 
-@contextmanager
-def _as_file(artifact: Artifact) -> Iterator[Path]:
-    """A path to exactly the artifact's bytes, for as long as the loader needs it.
+def _load(artifact: Artifact) -> ctypes.CDLL:
+    """The object of exactly the artifact's bytes.
 
     The bytes lie in memory, where nobody can exchange them between check and use and no mount
-    forbids execution. The path is new each time: the loader takes a known path for a known object.
+    forbids execution. The loader takes a path it knows for an object it has, so each load needs a
+    path of its own: a fresh link, or a descriptor that stays open where no link can be made.
     """
-    with tempfile.TemporaryDirectory(prefix="gaf-") as folder:
-        path = Path(folder) / "plan.so"
-        if not hasattr(os, "memfd_create"):
-            path.write_bytes(artifact.data)
-            yield path
-            return
-        memory = os.memfd_create("gaf-plan", os.MFD_CLOEXEC)
-        with os.fdopen(memory, "wb") as file:
-            file.write(artifact.data)
-            file.flush()
-            path.symlink_to(f"/proc/self/fd/{memory}")
-            yield path
+    memory = os.memfd_create("gaf-plan", os.MFD_CLOEXEC)
+    with open(memory, "wb", closefd=False) as file:
+        file.write(artifact.data)
+    path = f"/proc/self/fd/{memory}"
+    try:
+        folder = tempfile.mkdtemp(prefix="gaf-")
+    except OSError:
+        return ctypes.CDLL(path)
+    link = os.path.join(folder, "plan.so")
+    try:
+        os.symlink(path, link)
+        return ctypes.CDLL(link)
+    finally:
+        os.close(memory)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -122,7 +122,8 @@ class BoundPlan:
         if native is None:
             return None
         handle = native.create([tensor.data_ptr() for tensor in self._constants.pointers])
-        weakref.finalize(self, native.destroy, handle)
+        # Not at exit: other threads may still be running the plan then.
+        weakref.finalize(self, native.destroy, handle).atexit = False
         return handle
 
     def _direct_order(self, pools: dict[int, OutputPool]) -> list[tuple[int, OutputPool]] | None:

@@ -58,8 +58,11 @@ def check_tensor(what: str, tensor: torch.Tensor, type_: TensorType) -> None:
             f"{what}: expected {to_torch(type_.dtype)} {shape}, "
             f"got {tensor.dtype} {tuple(tensor.shape)}"
         )
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        raise InvalidInput(f"{what}: expected a dense CPU tensor, got one on {tensor.device}")
+    if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_neg():
+        raise InvalidInput(
+            f"{what}: expected a plain dense CPU tensor, got {tensor.layout} on {tensor.device}"
+            + (", negated lazily: call resolve_neg()" if tensor.is_neg() else "")
+        )
 
 
 def has_layout(tensor: torch.Tensor, type_: TensorType) -> bool:
