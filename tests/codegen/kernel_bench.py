@@ -81,7 +81,7 @@ def run_kernel(
     kernel: LoadedKernel, inputs: Sequence[np.ndarray], threads: int = 1
 ) -> list[np.ndarray]:
     """Poisoned outputs after one call; the call must succeed."""
-    given = iter(inputs)
+    given = iter(np.asarray(a) for a in inputs)
     operands = [
         poisoned(kernel.nest, i) if b.role is BufferRole.OUTPUT else next(given)
         for i, b in enumerate(kernel.nest.buffers)

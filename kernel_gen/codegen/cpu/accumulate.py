@@ -125,9 +125,8 @@ class Accumulator:
                     f"  const {small} {tag}{half} = "
                     f"__builtin_shufflevector(v{count}, v{count}, {picks});"
                 )
-            lines.append(
-                f"  const {small} v{half} = {self._combined(ops, f'a{half}', f'b{half}')};"
-            )
+            both = self._combined(ops, f"a{half}", f"b{half}", vector=True)
+            lines.append(f"  const {small} v{half} = {both};")
             count = half
         last = f"v{count}[0]", f"v{count}[1]"
         if self.value is DType.BOOL:
@@ -136,11 +135,11 @@ class Accumulator:
         else:
             c = SCALAR_C[stored]
             lines.append(f"  const {c} p = {last[0]}, q = {last[1]};")
-            lines.append(f"  return {self._combined(ops, 'p', 'q')};\n}}")
+            lines.append(f"  return {self._combined(ops, 'p', 'q', vector=False)};\n}}")
         return unit.helper(name, "\n".join(lines))
 
-    def _combined(self, ops: OpWriter, a: str, b: str) -> str:
-        pair = [Value(a, self.value, False), Value(b, self.value, False)]
+    def _combined(self, ops: OpWriter, a: str, b: str, *, vector: bool) -> str:
+        pair = [Value(a, self.value, vector), Value(b, self.value, vector)]
         if self.value is DType.BOOL:
             return f"{a} {'|' if self.op in ('any', 'amax', 'sum') else '&'} {b}"
         if self.op in ("amax", "amin"):

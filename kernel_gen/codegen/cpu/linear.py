@@ -252,7 +252,8 @@ def linearise(kind: TensorType, index: tuple[Index, ...]) -> Linear:
 def _strides(kind: TensorType) -> list[Poly]:
     if kind.strides is not None:
         return [Poly.of(s) for s in kind.strides]
-    return [product(kind.shape[k + 1 :]) for k in range(kind.rank)]
+    dims = [max(d, 1) if isinstance(d, int) else d for d in kind.shape]  # as contiguous_strides
+    return [product(dims[k + 1 :]) for k in range(kind.rank)]
 
 
 def output_buffers(nest: FlatNest) -> list[int]:

@@ -26,6 +26,14 @@ from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_MASK_COMPARE = {
+    "eq": "~({a} ^ {b})",
+    "ne": "({a} ^ {b})",
+    "lt": "(~{a} & {b})",
+    "le": "(~{a} | {b})",
+    "gt": "({a} & ~{b})",
+    "ge": "({a} | ~{b})",
+}
 LOGICAL = {
     "logical_and": "&",
     "logical_or": "|",
@@ -89,6 +97,8 @@ class OpWriter:
         if op == "cast":
             return self.cast(args[0], dtype)
         if op in COMPARE:
+            if vector and args[0].dtype is DType.BOOL:  # true is -1 there
+                return _MASK_COMPARE[op].format(a=args[0].text, b=args[1].text)
             return self._mask(f"{args[0].text} {COMPARE[op]} {args[1].text}", args[0], vector)
         if op in ("isnan", "isinf", "isfinite"):
             return self._predicate(op, args[0])
@@ -283,8 +293,6 @@ class OpWriter:
     def _mask(self, comparison: str, operand: Value, vector: bool) -> str:
         """A comparison as a bool value: masks of the kernel's width, or 0/1."""
         if not vector:
-            return f"({comparison})"
-        if operand.dtype is DType.BOOL:
             return f"({comparison})"
         kind = self.c_type(DType.BOOL, vector=True)
         return f"__builtin_convertvector({comparison}, {kind})"

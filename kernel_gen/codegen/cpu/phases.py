@@ -48,7 +48,7 @@ class Phase:
 @dataclass(slots=True)
 class _Draft:
     inner: frozenset[str]
-    outer: set[str]
+    outer: frozenset[str]
     reduces: dict[int, int] = field(default_factory=dict)  # statement -> stage
     stores: dict[int, int] = field(default_factory=dict)
     row_stores: dict[int, int] = field(default_factory=dict)
@@ -126,12 +126,14 @@ def _place_reduction(
     inner = frozenset(statement.axes)
     operands = list(flat_operands(statement))
     needs = _needs(nest, operands, stops)
-    low = max((at[d] + (drafts[at[d]].inner != inner) for d in needs), default=0)
-    place = next((i for i in range(low, len(drafts)) if drafts[i].inner == inner), len(drafts))
+    outer = frozenset().union(*(live[s] for s in operands)) - inner
+    low = max((at[d] + ((drafts[at[d]].inner, drafts[at[d]].outer) != (inner, outer))
+               for d in needs), default=0)  # fmt: skip
+    fits = [d.inner == inner and d.outer == outer for d in drafts]
+    place = next((i for i in range(low, len(drafts)) if fits[i]), len(drafts))
     if place == len(drafts):
-        drafts.append(_Draft(inner, set()))
+        drafts.append(_Draft(inner, outer))
     draft = drafts[place]
-    draft.outer |= frozenset().union(*(live[s] for s in operands)) - inner
     draft.reduces[r] = 1 + max((draft.reduces[d] for d in needs if d in draft.reduces), default=-1)
     at[r] = place
 
@@ -153,7 +155,7 @@ def _place_store(
             else:
                 draft.row_stores[k] = 0
             return
-    drafts.append(_Draft(frozenset(), set(axes), row_stores={k: 0}))
+    drafts.append(_Draft(frozenset(), axes, row_stores={k: 0}))
 
 
 def _finished(nest: FlatNest, drafts: list[_Draft], i: int, at: dict[int, int]) -> Phase:

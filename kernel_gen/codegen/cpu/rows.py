@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.accumulators import StageAccumulators
@@ -15,7 +16,8 @@ from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.types import Sym
 
-_BLOCK_STEPS = 512  # additions into one accumulator before it is flushed into another
+_PLAIN_STEPS = 64  # additions into one accumulator that need no blocks
+_BLOCK_STEPS = 512  # the largest block
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,19 @@ class RowEmitter:
 
     def _flush(self, axes: tuple[str, ...]) -> tuple[int, int] | None:
         """Where sums are cut into blocks; None where they are short."""
-        total = 1
-        for position in reversed(range(len(axes))):
-            extent = self.nest.extent(axes[position])
+        counts = []
+        for axis in axes:
+            extent = self.nest.extent(axis)
             count = 1 << 20 if isinstance(extent, Sym) else extent
-            steps = max(count // self._step(axes[position]), 1)
-            if total * steps > _BLOCK_STEPS:
-                return position, max(_BLOCK_STEPS // total, 1)
-            total *= steps
+            counts.append(max(count // self._step(axis), 1))
+        if math.prod(counts) <= _PLAIN_STEPS:
+            return None
+        block = min(math.isqrt(math.prod(counts)), _BLOCK_STEPS)  # errors of both levels balance
+        inner = 1
+        for position in reversed(range(len(axes))):
+            if inner * counts[position] > block:
+                return position, max(block // inner, 1)
+            inner *= counts[position]
         return None
 
     def _loops(self, scope: Scope, walk: _Walk, position: int) -> None:

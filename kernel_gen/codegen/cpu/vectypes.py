@@ -37,10 +37,14 @@ def compute_c(dtype: DType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The vector shape of a kernel: `count` lanes, masks of `mask_bytes` per lane."""
+    """The vector shape of a kernel: `count` lanes, masks of `mask_bytes` per lane.
+
+    `register_bytes` is the machine's register, the largest single store.
+    """
 
     count: int
     mask_bytes: int = 4
+    register_bytes: int = 16
 
     @property
     def mask(self) -> DType:
@@ -115,7 +119,7 @@ def _stream_function(unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value:
     raw = vector_type(unit, dtype, lanes.count)
     size = dtype.bytes * lanes.count
     plain = store_function(unit, dtype, lanes)
-    chunk = min(size, 64)
+    chunk = min(size, lanes.register_bytes)
     builtin = {16: "__builtin_ia32_movntps", 32: "__builtin_ia32_movntps256"}
     call = builtin.get(chunk, "__builtin_ia32_movntps512")
     piece = vector_type(unit, DType.F32, chunk // 4)
@@ -250,4 +254,4 @@ def pick_lanes(dtypes: list[DType], target: Target, extent: int | None) -> Lanes
     count = min(target.vector_bytes // width, 64)
     while extent is not None and count > 4 and count // 2 >= extent:
         count //= 2
-    return Lanes(count, width)
+    return Lanes(count, width, target.vector_bytes)
