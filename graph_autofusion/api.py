@@ -10,8 +10,10 @@ import torch
 
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import parse_options
+from kernel_gen import frontend
 from kernel_gen.errors import InvalidInput
-from kernel_gen.frontend.exporting import as_module as export_module
+from kernel_gen.frontend import exporting
+from kernel_gen.frontend.capture import split_inputs
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget
 
@@ -69,7 +71,7 @@ def optimize(
     )
     optimized = OptimizedModule(as_module(model), options)
     if example_inputs is not None:
-        args, kwargs = example_arguments(example_inputs)
+        args, kwargs = split_inputs(example_inputs)
         optimized.prepare(*args, **kwargs)
     return optimized
 
@@ -81,24 +83,12 @@ def capture(
 
     Raises UnsupportedModel where torch.export cannot trace it.
     """
-    from kernel_gen.frontend import capture as capture_program
-
-    args, kwargs = example_arguments(example_inputs)
     with torch.no_grad():
-        return capture_program(as_module(model), args, kwargs, dynamic_shapes).graph
+        return frontend.capture(as_module(model), example_inputs, dynamic_shapes).graph
 
 
 def as_module(model: torch.nn.Module | Callable[..., Any]) -> torch.nn.Module:
     """`model` itself, what an OptimizedModule wraps, or a module around a function."""
     if isinstance(model, OptimizedModule):
-        return model._gaf_model
-    return export_module(model)
-
-
-def example_arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments from the three forms of example inputs."""
-    if isinstance(example_inputs, Mapping):
-        return (), dict(example_inputs)
-    if isinstance(example_inputs, tuple | list):
-        return tuple(example_inputs), {}
-    return (example_inputs,), {}
+        return model.wrapped
+    return exporting.as_module(model)

@@ -6,7 +6,7 @@ import copy
 import os
 import threading
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,13 +64,19 @@ class OptimizedModule(torch.nn.Module):
         for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             self.__dict__[name] = model.__dict__[name]
         self.__dict__["training"] = model.training
-        self._gaf_model = model
+        self._gaf_model: Any = model
         self._gaf_options = options
         self._gaf_programs: dict[Hashable, _Program] = {}
         self._gaf_last: _Program | None = None
         self._gaf_resolver: PlanSource | None = resolver
         self._gaf_lock = threading.RLock()
         self._gaf_warned: set[str] = set()
+
+    @property
+    def wrapped(self) -> torch.nn.Module:
+        """The model itself."""
+        model: torch.nn.Module = self._gaf_model
+        return model
 
     # The plan
 
@@ -112,7 +118,8 @@ class OptimizedModule(torch.nn.Module):
             return self._framework(call.reason, args, kwargs)
         program = self._gaf_programs.get(call.signature)
         if program is None or not self._is_current(program):
-            reason = framework_reason(False, ())
+            trainable = any(p.requires_grad for p in self._gaf_model.parameters())
+            reason = framework_reason(trainable, call.leaves)
             if reason:
                 return self._framework(reason, args, kwargs)
             program = self._program(call, args, kwargs)
@@ -196,7 +203,7 @@ class OptimizedModule(torch.nn.Module):
         )
         try:
             with torch.no_grad():
-                program.captured = capture(model, args, kwargs)
+                program.captured = capture(model, args, example_kwargs=kwargs)
             resolver = self._gaf_resolver = self._gaf_resolver or Resolver(self._gaf_options)
             resolution = resolver.resolve(program.captured.graph)
             self._install(program, resolution)
@@ -261,6 +268,23 @@ class OptimizedModule(torch.nn.Module):
 
     def __delattr__(self, name: str) -> None:
         delattr(self._gaf_model, name)
+
+    # Python looks these up on the class, so `__getattr__` does not see them.
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._gaf_model[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._gaf_model[index] = value
+
+    def __len__(self) -> int:
+        return len(self._gaf_model)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._gaf_model)
+
+    def __bool__(self) -> bool:
+        return True  # not len(): a model without a length is true as well
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
         return OptimizedModule(copy.deepcopy(self._gaf_model, memo), self._gaf_options)

@@ -78,7 +78,7 @@ def parse_options(
         on_miss=_parse_choice("on_miss", on_miss, OnMiss, default_miss),
         training=_parse_training(training),
         dynamic_shapes=dynamic_shapes,
-        rules=_rules_text(rules),
+        rules=rules_text(rules),
         numerics=_parse_numerics(numerics),
         strict=strict,
     )
@@ -117,7 +117,7 @@ def _parse_choice(name: str, value: str | None, kind: type[OnMiss], default: OnM
         raise InvalidInput(f"{name} {value!r}: expected one of {words}") from None
 
 
-def _rules_text(rules: str | Path | Mapping[str, Any] | None) -> str:
+def rules_text(rules: str | Path | Mapping[str, Any] | None) -> str:
     """The YAML text of `rules`: a path, the text itself, or a mapping of the same form."""
     from kernel_gen.fusion.rules import load_rules
 

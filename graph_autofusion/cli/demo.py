@@ -1,0 +1,163 @@
+"""`gaf demo`: the main job end to end, on a service of its own.
+
+Starts the service on a free loopback port with a fresh SQLite store and a Ray worker, submits the
+seed program over REST, lets a second process fetch and run the plan, and says what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from graph_autofusion.cli.output import JsonFlag, print_json
+from graph_autofusion.client import Client
+from graph_autofusion.progress import tuning_progress
+from kernel_gen.errors import GafError, Unavailable
+from kernel_gen.records import Budget
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 20.0
+
+
+def demo(
+    seconds: Annotated[float, typer.Option("--seconds", help="budget of the search")] = 30.0,
+    output: Annotated[Path, typer.Option("--output", help="where pictures go")] = Path("demo-out"),
+    as_json: JsonFlag = False,
+) -> None:
+    """Tune LayerNorm -> ReLU -> Linear over REST and show the plan at work."""
+    console = Console(stderr=as_json)
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gaf-demo-") as folder:
+        store = f"sqlite:///{folder}/service.sqlite"
+        with _service(store, Path(folder, "service.log")) as url:
+            _say(console, f"service on {url}")
+            facts = _tune_and_deploy(console, url, folder, Budget(seconds), output)
+            if as_json:
+                print_json(facts)
+            _show(console, facts, url)
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                _say(console, f"the dashboard stays on {url} until you press Enter")
+                sys.stdin.readline()
+
+
+def _tune_and_deploy(
+    console: Console, url: str, folder: str, budget: Budget, output: Path
+) -> dict[str, Any]:
+    from graph_autofusion.api import capture
+    from graph_autofusion.cli.demo_model import build
+
+    model, x = build()
+    graph = capture(model, x)
+    with Client(url) as client:
+        job = client.submit(graph, budget=budget)
+        _say(console, f"submitted as job {job.id}")
+        with tuning_progress(budget) as on_event:
+            for event in job.events():
+                on_event(event)
+        job.wait(_STOP_SECONDS)
+    _say(console, "fetching the plan in a second process")
+    facts = _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", output)
+    return {**facts, "job": job.id, "dashboard": url}
+
+
+def _deploy(url: str, store: str, output: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "graph_autofusion.cli.demo_deploy"]
+    command += ["--service", url, "--store", store, "--output", str(output)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"the second process ended with status {done.returncode}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+@contextmanager
+def _service(store: str, log: Path) -> Iterator[str]:
+    """A service of our own; it is stopped at the end, whatever happens."""
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "graph_autofusion.cli", "serve", "--db", store]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    with log.open("wb") as sink:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+        try:
+            _await_ready(child, url, log)
+            yield url
+        finally:
+            _stop(child)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_ready(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if child.poll() is not None:
+            words = log.read_text(errors="replace").strip().splitlines()[-5:]
+            raise Unavailable("the service ended at once: " + " | ".join(words))
+        try:
+            with Client(url) as client:
+                if client.devices():
+                    return
+        except GafError:
+            time.sleep(0.2)
+            continue
+        time.sleep(0.2)
+    raise Unavailable(f"the service has no device after {_START_SECONDS:.0f} s; see {log}")
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(Text(text))
+
+
+def _show(console: Console, facts: dict[str, Any], url: str) -> None:
+    report = facts["report"]
+    lines = [
+        "",
+        f"before: {facts['before_us'] / 1e3:.2f} ms (eager)",
+        f"after:  {facts['after_us'] / 1e3:.2f} ms (plan from the service, second process)",
+        f"speedup: {facts['speedup']:.2f}x",
+        f"maximum error: {facts['max_error']:.1e}",
+        f"fetched and ready in {facts['optimize_seconds']:.2f} s, capture included: "
+        f"cache {report['cache']}, {report['trials']} trials",
+        "",
+        *(f"fused: {' + '.join(g['ops'])}  [{g['template']}]" for g in report["groups"]),
+        *(f"not fused: {u['op']}: {u['sentence']} [{u['code']}]" for u in report["unfused"]),
+        f"pictures: {', '.join(facts['pictures'])}",
+        f"dashboard: {url}",
+    ]
+    for line in lines:
+        _say(console, line)

@@ -1,0 +1,76 @@
+"""`gaf plans`, `gaf export`, `gaf import`: what a service has found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graph_autofusion.cli.output import (
+    DEFAULT_SERVICE,
+    ApiKeyOption,
+    JsonFlag,
+    ServiceOption,
+    print_json,
+    print_line,
+    print_rows,
+)
+from graph_autofusion.client import Client
+
+app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)
+_COLUMNS = ("id", "key", "state", "speedup", "created_us")
+
+
+@app.callback()
+def list_(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the newest plans of a service."""
+    if context.invoked_subcommand is not None:
+        return
+    with Client(service, api_key) as client:
+        found = client.plans(limit)
+    if as_json:
+        print_json(found)
+        return
+    rows = [tuple(plan.get(column) for column in _COLUMNS) for plan in found]
+    print_rows(rows, _COLUMNS, title="plans", as_json=False)
+
+
+@app.command("revoke")
+def revoke(
+    plan_id: Annotated[str, typer.Argument(help="the plan's id")],
+    reason: Annotated[str, typer.Option("--reason", help="why; shown to those who ask for it")],
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Take a plan out of service for good."""
+    with Client(service, api_key) as client:
+        client.revoke(plan_id, reason)
+    print_line(f"plan {plan_id} is revoked")
+
+
+def export(
+    plan_id: Annotated[str, typer.Argument(help="the plan's id")],
+    folder: Annotated[Path, typer.Argument(help="a folder that does not exist yet")],
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Write a plan's signed bundle to a folder; `gaf.load(folder, model)` runs it."""
+    with Client(service, api_key) as client:
+        print_line(str(client.export(plan_id, folder)))
+
+
+def import_(
+    folder: Annotated[Path, typer.Argument(help="the folder of a bundle")],
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Publish a bundle on a service that trusts its signer."""
+    with Client(service, api_key) as client:
+        print_line(f"plan {client.import_(folder)}")

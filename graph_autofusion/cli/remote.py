@@ -1,0 +1,126 @@
+"""Commands that talk to a service: submit, lookup, jobs, devices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from graph_autofusion.cli import subject
+from graph_autofusion.cli.output import (
+    DEFAULT_SERVICE,
+    ApiKeyOption,
+    JsonFlag,
+    ServiceOption,
+    print_json,
+    print_line,
+    print_rows,
+)
+from graph_autofusion.cli.tune import Numerics, Rules, Seconds, Trials, What
+from graph_autofusion.client import Client
+from graph_autofusion.job import Job
+from graph_autofusion.progress import tuning_progress
+from kernel_gen.errors import InvalidInput
+from kernel_gen.records import Budget, JobState
+from kernel_gen.runtime.key import PlanKey
+
+
+def submit(
+    what: What,
+    seconds: Seconds = 60.0,
+    trials: Trials = None,
+    rules: Rules = None,
+    numerics: Numerics = "fast",
+    wait: Annotated[bool, typer.Option("--wait", help="follow the job to its end")] = False,
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask a service for a plan. Weights stay here."""
+    from graph_autofusion.options import rules_text
+
+    graph = subject.load_subject(what).graph
+    budget = Budget(seconds, trials)
+    with Client(service, api_key) as client:
+        job = client.submit(graph, budget=budget, rules=rules_text(rules), numerics=numerics)
+        if wait:
+            with tuning_progress(budget) as on_event:
+                for event in job.events():
+                    on_event(event)
+        _print_job(job, as_json)
+        if wait and job.state is not JobState.DONE:
+            raise typer.Exit(1)
+
+
+def _print_job(job: Job, as_json: bool) -> None:
+    if as_json:
+        print_json(job.details)
+        return
+    print_line(f"job {job.id}: {job.state}")
+    print_line(f"key {job.key}")
+    if job.details.get("error"):
+        error = job.details["error"]
+        print_line(f"{error['message']} [{error['code']}]")
+
+
+def lookup(
+    key: Annotated[str, typer.Argument(help="a plan's key")],
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask a service whether it has a plan for a key; exit code 1 if it has none."""
+    with Client(service, api_key) as client:
+        found = client.find(PlanKey.parse(key))
+    if as_json:
+        print_json({name: getattr(found, name) for name in found.__slots__})
+    elif found.plan_id is not None:
+        print_line(f"{found.match}: plan {found.plan_id}")
+    else:
+        working = f", job {found.job_id} works on it" if found.job_id else ""
+        print_line(f"miss: {found.reason}{working}")
+    if found.plan_id is None:
+        raise typer.Exit(1)
+
+
+def jobs(
+    job_id: Annotated[str | None, typer.Argument(help="one job; all if left out")] = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="cancel that job")] = False,
+    state: Annotated[str | None, typer.Option("--state", help="only jobs in this state")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List a service's jobs, show one, or cancel it."""
+    if cancel and job_id is None:
+        raise InvalidInput("--cancel needs the id of a job")
+    with Client(service, api_key) as client:
+        if job_id is not None:
+            job = client.job(job_id)
+            if cancel:
+                job.cancel()
+            _print_job(job, as_json)
+            return
+        rows = [_job_row(job.details) for job in client.jobs(state, limit)]
+    print_rows(rows, ("id", "state", "device", "plan", "key"), title="jobs", as_json=as_json)
+
+
+def _job_row(details: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(details.get(name) for name in ("id", "state", "device", "plan", "key"))
+
+
+def devices(
+    service: ServiceOption = DEFAULT_SERVICE,
+    api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the devices that a service's workers have announced."""
+    with Client(service, api_key) as client:
+        found = client.devices()
+    if as_json:
+        print_json(found)
+        return
+    columns = tuple(found[0]) if found else ("name",)
+    rows = [tuple(device[column] for column in columns) for device in found]
+    print_rows(rows, columns, title="devices", as_json=False)

@@ -1,0 +1,116 @@
+"""Commands of a platform team: serve, driver, worker, db."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from graph_autofusion.cli.output import JsonFlag, print_json, print_line
+from graph_autofusion.paths import default_store
+from kernel_gen.errors import Unavailable
+
+DbOption = Annotated[str, typer.Option("--db", envvar="GAF_DB", help="SQLAlchemy URL of the store")]
+db_app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+
+
+class KeyRole(StrEnum):
+    """What an API key may do; each role includes the ones before it."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    PUBLISH = "publish"
+    ADMIN = "admin"
+
+
+def _need_server() -> None:
+    if find_spec("fastapi") is None or find_spec("ray") is None:
+        raise Unavailable("this is a deploy-only install: pip install 'graph-autofusion[server]'")
+
+
+def serve(
+    host: Annotated[str, typer.Option("--host", help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 picks a free one")] = 8400,
+    db: DbOption = "",
+    worker: Annotated[bool, typer.Option(help="embed a worker on this machine")] = True,
+    driver: Annotated[bool, typer.Option(help="run a job driver")] = True,
+) -> None:
+    """Serve REST and dashboard, with a job driver and a worker of this machine."""
+    _need_server()
+    from service.main import serve as run
+    from service.settings import Settings
+
+    settings = Settings(db=db or default_store(), host=host, port=port)
+    run(
+        settings,
+        worker=worker,
+        driver=driver,
+        on_ready=lambda url: print_line(f"listening on {url}"),
+    )
+
+
+def driver(
+    db: DbOption = "",
+    worker: Annotated[bool, typer.Option(help="start a worker of its own")] = True,
+    address: Annotated[
+        str | None, typer.Option(envvar="RAY_ADDRESS", help="Ray cluster, with --no-worker")
+    ] = None,
+) -> None:
+    """Run tuning jobs of a store until stopped."""
+    _need_server()
+    from tuner.driver import main
+
+    arguments = ["--db", db or default_store(), "--worker" if worker else "--no-worker"]
+    raise typer.Exit(main([*arguments, *(["--address", address] if address else [])]))
+
+
+def worker(
+    address: Annotated[
+        str | None, typer.Option(envvar="RAY_ADDRESS", help="head of the cluster, host:port")
+    ] = None,
+    head: Annotated[bool, typer.Option("--head", help="be the head of a new cluster")] = False,
+    port: Annotated[int, typer.Option("--port", help="port of a new cluster")] = 6379,
+) -> None:
+    """Offer this machine's CPU to a Ray cluster until stopped."""
+    _need_server()
+    if head == (address is not None):
+        raise typer.BadParameter("give either --head or --address host:port")
+    from tuner.ray_runtime import CPU_RESOURCE, prepare_environment
+
+    prepare_environment()
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--block"]
+    command += ["--head", f"--port={port}"] if head else [f"--address={address}"]
+    command += ["--resources", json.dumps({CPU_RESOURCE: 1}), "--disable-usage-stats"]
+    os.execv(sys.executable, command)
+
+
+@db_app.command("upgrade")
+def upgrade(db: DbOption = "") -> None:
+    """Bring the database to this version's schema; SQLite files are backed up first."""
+    _need_server()
+    from db.migrate import upgrade as run
+
+    print_line(f"schema revision {run(db or default_store())}")
+
+
+@db_app.command("create-key")
+def create_key(
+    name: Annotated[str, typer.Argument(help="what the key is for")],
+    role: Annotated[KeyRole, typer.Option("--role")] = KeyRole.SUBMIT,
+    tenant: Annotated[str, typer.Option("--tenant")] = "default",
+    db: DbOption = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Make an API key. It is shown once; the database keeps its hash only."""
+    _need_server()
+    from db.schema import Role
+    from db.store import Store
+
+    with Store(db or default_store()) as store:
+        secret = store.tenants.create_key(store.tenants.create(tenant), name, Role(role.value))
+    print_json({"key": secret}) if as_json else print_line(secret)

@@ -1,0 +1,60 @@
+"""`gaf tune`: search on this machine, without a service."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from graph_autofusion.cli import subject
+from graph_autofusion.cli.output import JsonFlag
+from graph_autofusion.export import print_graph
+from graph_autofusion.options import parse_options
+from graph_autofusion.report import report_of
+from graph_autofusion.resolver import Resolver
+from kernel_gen.errors import Unavailable
+
+Seconds = Annotated[float, typer.Option("--seconds", help="budget of the search")]
+Trials = Annotated[int | None, typer.Option("--trials", help="most trials to run")]
+Rules = Annotated[str | None, typer.Option("--rules", help="YAML file of fusion rules")]
+Numerics = Annotated[str, typer.Option("--numerics", help="fast or strict")]
+What = Annotated[str, typer.Argument(help=subject.HELP)]
+
+
+def tune(
+    what: What,
+    seconds: Seconds = 60.0,
+    trials: Trials = None,
+    rules: Rules = None,
+    numerics: Numerics = "fast",
+    store: Annotated[
+        str | None, typer.Option("--store", envvar="GAF_STORE", help="SQLAlchemy URL")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the fastest plan for a program on this machine, and keep it in the bundle cache."""
+    from kernel_gen.records import Budget
+
+    options = parse_options(
+        device="cpu",
+        budget=Budget(seconds, trials),
+        service=None,
+        store=store,
+        on_miss="tune",
+        training=False,
+        dynamic_shapes=None,
+        rules=rules,
+        numerics=numerics,
+        strict=True,
+        environ={},
+    )
+    graph = subject.load_subject(what).graph
+    resolution = Resolver(options).resolve(graph)
+    if resolution.plan is None:
+        raise Unavailable(resolution.reason)
+    report = report_of(resolution.plan, resolution.cache, tuned_now=resolution.cache == "tuned")
+    if as_json:
+        print(json.dumps(json.loads(report.to_json()), indent=1))
+    else:
+        print_graph(resolution.plan)
