@@ -22,7 +22,7 @@ class FusionGroup:
 
 @dataclass(frozen=True, slots=True)
 class FrameworkGroup:
-    """Nodes that torch runs, with the reason (code and sentence of a Refusal, or "faster").
+    """Nodes that torch runs, with the reason: code and sentence of a Refusal.
 
     The code `CONSTANT_CODE` marks nodes that depend on constants only: the runtime runs them once,
     when the plan is bound to its constants, and treats their outputs as constants from then on.

@@ -66,6 +66,8 @@ class Puller:
 
     def _make(self, value: int, at: Indices, guards: Guards) -> int:
         dtype = self.dtype(value)
+        if 0 in self.shape(value):  # no such element: whatever stands here is never computed
+            return self.nest.const(0, dtype.compute)
         if value in self.region.scalars:
             return self.nest.const(self.region.scalars[value], dtype.compute)
         primitive = self.region.producers.get(value)

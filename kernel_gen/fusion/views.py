@@ -59,8 +59,6 @@ def reshape_index(
 
     (6, 4) viewed as (2, 3, 4): runs 6 = 2·3 and 4 = 4, so [a, b, c] lies at [3·a + b, c].
     """
-    if 0 in source:
-        return (ZERO,) * len(source)
     found = [ZERO] * len(source)
     for here, there in _runs(node, source, result):
         if len(here) == 1 and len(there) == 1:
