@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
@@ -220,9 +221,10 @@ class BoundPlan:
 
 def _pools(plan: Plan) -> dict[int, OutputPool]:
     """A pool per buffer value; values of one type share it, so that a call reuses its own."""
-    by_type: dict[TensorType, OutputPool] = {}
     types = {value: plan.program.type_of(value) for value in plan.layout.buffers}
-    return {v: by_type.setdefault(type_, OutputPool(type_)) for v, type_ in types.items()}
+    uses = Counter(types.values())
+    by_type = {type_: OutputPool(type_, per_call) for type_, per_call in uses.items()}
+    return {value: by_type[type_] for value, type_ in types.items()}
 
 
 def _step(

@@ -24,8 +24,6 @@ import torch
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.ir.types import TensorType, static_shape
 
-_KEPT = 4  # buffers per output; more than that alive at once are left to torch's allocator
-
 
 class _Buffer:
     """One buffer, and the counts that it has while nobody uses it."""
@@ -69,15 +67,20 @@ def recycling_works() -> bool:
 
 
 class OutputPool:
-    """Tensors of one type, over recycled memory. Safe for any number of threads."""
+    """Tensors of one type, over recycled memory. Safe for any number of threads.
 
-    def __init__(self, type_: TensorType) -> None:
+    `per_call` tensors are taken in one call of a plan. Results of two calls may be alive at once
+    (the caller's old ones are replaced by the new), and two more to spare; what is alive beyond
+    that is left to torch's allocator.
+    """
+
+    def __init__(self, type_: TensorType, per_call: int = 1) -> None:
         self._shape = static_shape(type_.shape)
         self._strides = type_.element_strides
         self._dtype = to_torch(type_.dtype)
         self._recycles = recycling_works() and type_.elems > 0
         # Taking an element off is atomic, so no two threads look at one buffer at a time.
-        self._buffers: deque[_Buffer] = deque(maxlen=_KEPT)
+        self._buffers: deque[_Buffer] = deque(maxlen=2 * per_call + 2)
 
     def take(self) -> torch.Tensor:
         """A tensor of undefined content that shares memory with no tensor alive."""

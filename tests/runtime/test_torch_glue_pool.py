@@ -134,3 +134,15 @@ def test_threads_get_different_memory() -> None:
     for thread in threads:
         thread.join()
     assert clashes == []
+
+
+def test_results_of_one_type_are_all_recycled() -> None:
+    """Twelve results of one type, replaced call by call as `y = f(x)` does: two sets suffice."""
+    pool = OutputPool(TYPE, per_call=12)
+    results: list[torch.Tensor] = []
+    seen: set[int] = set()
+    for _ in range(10):
+        results = [pool.take() for _ in range(12)]
+        assert len({tensor.data_ptr() for tensor in results}) == 12
+        seen |= {tensor.data_ptr() for tensor in results}
+    assert len(seen) == 24
