@@ -29,8 +29,9 @@ from kernel_gen.frontend.exporting import (
     needs_functional_form,
 )
 from kernel_gen.frontend.folding import fold_framework
+from kernel_gen.frontend.layouts import ResultLayout, result_layouts
 from kernel_gen.frontend.outputs import read_outputs
-from kernel_gen.frontend.reader import read
+from kernel_gen.frontend.reader import read, without_rule
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.tidy import tidy, with_strides
 
@@ -52,12 +53,12 @@ def capture(
     """
     args, kwargs = split_inputs(example_inputs, example_kwargs)
     program = export(as_module(model), args, kwargs, dynamic_shapes)
-    literals = literal_names(program.graph)
+    literals, layouts = literal_names(program.graph), result_layouts(program)
     if needs_functional_form(program):
         program = decompose(program, {})
     try:
         state = _read_fully(program, literals)
-        return _finish(state, args, kwargs)
+        return _finish(state, layouts, args, kwargs)
     except InvalidGraph as error:
         raise UnsupportedModel(f"the model does not fit the graph's limits: {error}") from error
 
@@ -75,22 +76,29 @@ def split_inputs(
 
 
 def _read_fully(program: torch.export.ExportedProgram, literals: frozenset[str]) -> Reading:
-    """Reads, decomposes what was refused where torch can, and reads again."""
+    """Decomposes what has no rule, reads, and goes on while rules refuse what torch can split."""
     tried: set[Any] = set()
+    table = decompositions(without_rule(program))
     for _ in range(_ROUNDS):
-        state = read(program, literals)
+        if table:
+            tried |= set(table)
+            program = decompose(program, table)
+        state = read(program, literals, final=False)
         wanted = {t for t, why in state.refused.items() if why.decompose and t not in tried}
-        table = decompositions(wanted)
+        table = decompositions(wanted | (without_rule(program) - tried))
         if not table:
-            return state
-        tried |= set(table)
-        program = decompose(program, table)
-    return read(program, literals)
+            break
+    return read(program, literals, final=True) if state.is_partial else state
 
 
-def _finish(state: Reading, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+def _finish(
+    state: Reading,
+    layouts: Sequence[ResultLayout | None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Captured:
     in_spec, out_spec = state.program.call_spec
-    results, mutations = read_outputs(state)
+    results, mutations = read_outputs(state, layouts)
     graph = tidy(fold_framework(with_strides(state.builder.build(), state.strides)))
     leaves = tuple(
         True if isinstance(leaf, torch.Tensor) else ConstantResult(leaf)

@@ -30,11 +30,21 @@ class FunctionModule(nn.Module):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        # A module would be registered as a child and change the names of parameters.
+        # Past nn.Module.__setattr__, which would make a module among the functions a child.
         self.__dict__["function"] = function
+        if _has_signature(function):
+            self.__dict__["forward"] = function  # torch.export reads the names of its arguments
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.__dict__["function"](*args, **kwargs)
+
+
+def _has_signature(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError):  # functions written in C
+        return False
+    return True
 
 
 def as_module(model: Callable[..., Any]) -> nn.Module:
@@ -118,7 +128,9 @@ def decompositions(targets: Collection[Any]) -> dict[Any, Callable[..., Any]]:
     if not wanted:
         return {}
     table = torch.export.default_decompositions()
-    found = {target: table[target] for target in wanted if target in table}
+    found: dict[Any, Callable[..., Any]] = {
+        target: table[target] for target in wanted if target in table
+    }
     # Batch statistics are reductions; the export table leaves these operators whole.
     found |= get_decompositions([target for target in wanted if _is_batch_norm(target)])
     return found

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import fx
 from torch.export.graph_signature import ConstantArgument, OutputKind, TensorArgument
 
 from kernel_gen.errors import UnsupportedModel
@@ -17,10 +16,11 @@ from kernel_gen.frontend.captured import (
     ResultLeaf,
     SameInput,
 )
+from kernel_gen.frontend.layouts import ResultLayout
 from kernel_gen.frontend.lower.core import Val
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.symbols import is_dense
-from kernel_gen.ir.types import TensorType
+from kernel_gen.ir.types import TensorType, contiguous_strides, static_shape
 
 _WRITES = {
     kind
@@ -29,28 +29,41 @@ _WRITES = {
 }
 
 
+def read_outputs(
+    state: Reading, layouts: Sequence[ResultLayout | None]
+) -> tuple[tuple[ResultLeaf, ...], tuple[Mutation, ...]]:
+    """Adds all outputs: what inputs become first, then the results in order.
+
+    `layouts` are those of the results, as the program was first exported.
+    """
+    outputs = _Outputs(state)
+    specs = state.program.graph_signature.output_specs
+    mutations = tuple(outputs.mutation(spec) for spec in specs if spec.kind in _WRITES)
+    kept = [spec for spec in specs if spec.kind not in _WRITES]
+    for spec in kept:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            raise UnsupportedModel(f"the exported program has an output of kind {spec.kind}")
+    results = tuple(
+        outputs.result(spec.arg, layout) for spec, layout in zip(kept, layouts, strict=True)
+    )
+    return results, mutations
+
+
 class _Outputs:
-    """Adds the outputs to the graph and remembers which storage belongs to which input."""
+    """Adds outputs to the graph and remembers which value is which output already."""
 
     def __init__(self, state: Reading) -> None:
         self.state = state
         self.nodes = {node.name: node for node in state.program.graph.nodes}
-        self.owner: dict[int, int] = {}  # storage -> graph input
-        self.written: dict[str, int] = {}  # node whose value an input has afterwards -> input
-        self.made: dict[int, tuple[object, int]] = {}  # value -> (storage, position of the output)
+        self.made: dict[int, tuple[int, tuple[int, ...] | None, int]] = {}
         self.count = 0
-        for name, position in state.input_of.items():
-            self.owner[_storage(self.nodes[name])] = position
 
     def mutation(self, spec: Any) -> Mutation:
         """The value that an input has when the program ends."""
-        node = self.nodes[spec.arg.name]
-        target = self._target(spec)
-        self.owner[_storage(node)] = target
-        self.written[node.name] = target
-        value = self.state.tensor(node)
-        if value.id in self._input_values():
+        value = self.state.tensor(self.nodes[spec.arg.name])
+        if value.id in self._given():
             value = self._copy(value)
+        target = self._target(spec)
         self.state.builder.output(value.id, mutates=target)
         self.count += 1
         return Mutation(self.count - 1, target)
@@ -63,63 +76,39 @@ class _Outputs:
                 return self.state.input_of[input_spec.arg.name]
         raise UnsupportedModel(f"the program writes to {spec.target}, which is not an input")
 
-    def result(self, argument: Any) -> ResultLeaf:
+    def result(self, argument: Any, layout: ResultLayout | None) -> ResultLeaf:
         """One leaf of the model's result."""
         if isinstance(argument, ConstantArgument):
             return ConstantResult(argument.value)
-        if not isinstance(argument, TensorArgument):
+        if not isinstance(argument, TensorArgument) or layout is None:
             raise UnsupportedModel(
                 f"the model returns {argument.name}, a number that depends on shapes or data; "
                 "return a tensor, or leave the model eager"
             )
-        node = self.nodes[argument.name]
-        value = self.state.tensor(node)
-        if argument.name in self.written:
-            return self._same(value, self.written[argument.name])
-        if argument.name in self.state.input_of:
-            return self._same(value, self.state.input_of[argument.name])
-        owner = self.owner.get(_storage(node))
-        return self._fresh(node, value) if owner is None else self._view(node, value, owner)
+        value = self.state.tensor(self.nodes[argument.name])
+        owner = None if layout.owner is None else self.state.input_of.get(layout.owner)
+        if owner is None:
+            return FreshResult(self._fresh(value, layout))
+        self.state.builder.output(value.id, alias_of=owner)
+        self.count += 1
+        if layout.is_owner:
+            return SameInput(owner)
+        strides = layout.strides or contiguous_strides(layout.shape)
+        return InputView(owner, layout.shape, strides, layout.offset)
 
-    def _same(self, value: Val, owner: int) -> ResultLeaf:
-        self._add(value, alias_of=owner)
-        return SameInput(owner)
-
-    def _view(self, node: fx.Node, value: Val, owner: int) -> ResultLeaf:
-        fake = node.meta["val"]
-        base = self.nodes[self._placeholder(owner)].meta["val"]
-        numbers = (*fake.shape, *fake.stride(), fake.storage_offset(), base.storage_offset())
-        if any(isinstance(number, torch.SymInt) for number in numbers):
-            raise UnsupportedModel(
-                "the model returns a view of an input with symbolic extents; return a copy "
-                "(.clone()), or capture with static shapes"
-            )
-        self._add(value, alias_of=owner)
-        offset = fake.storage_offset() - base.storage_offset()
-        return InputView(owner, tuple(fake.shape), tuple(fake.stride()), offset)
-
-    def _placeholder(self, owner: int) -> str:
-        return next(name for name, position in self.state.input_of.items() if position == owner)
-
-    def _fresh(self, node: fx.Node, value: Val) -> ResultLeaf:
-        """A result of its own; one tensor returned twice is one output."""
-        storage = (_storage(node), _strides(node))
+    def _fresh(self, value: Val, layout: ResultLayout) -> int:
+        """Position of an output with memory of its own; one tensor returned twice is one output."""
         known = self.made.get(value.id)
-        if known is not None and known[0] == storage:
-            return FreshResult(known[1])
-        if known is not None or value.id in self._input_values():
+        if known is not None and known[:2] == (layout.storage, layout.strides):
+            return known[2]
+        if known is not None or value.id in self._given():
             value = self._copy(value)
-        self.made[value.id] = (storage, self.count)
-        return FreshResult(self._add(value, strides=_strides(node)))
-
-    def _add(
-        self, value: Val, alias_of: int | None = None, strides: tuple[int, ...] | None = None
-    ) -> int:
-        if strides is not None and value.type.is_static:
-            type = TensorType(value.dtype, value.shape, strides)
-            if is_dense(type):
-                self.state.strides[value.id] = strides
-        self.state.builder.output(value.id, alias_of=alias_of)
+        if layout.strides is not None and value.type.is_static:
+            type = TensorType(value.dtype, value.shape, layout.strides)
+            if is_dense(type) and _differ(type):
+                self.state.strides[value.id] = layout.strides
+        self.state.builder.output(value.id)
+        self.made[value.id] = (layout.storage, layout.strides, self.count)
         self.count += 1
         return self.count - 1
 
@@ -128,7 +117,7 @@ class _Outputs:
         lowering = self.state.lowering
         return lowering.op("reshape", value, shape=lowering.dims(value.shape))
 
-    def _input_values(self) -> set[int]:
+    def _given(self) -> set[int]:
         """Values that no node makes: inputs and literals."""
         return {
             value.id
@@ -137,27 +126,6 @@ class _Outputs:
         }
 
 
-def _storage(node: fx.Node) -> int:
-    """Identity of the storage that torch's tracing gave the node's tensor."""
-    return int(node.meta["val"].untyped_storage()._cdata)
-
-
-def _strides(node: fx.Node) -> tuple[int, ...] | None:
-    """Strides of eager's result in elements, None where contiguous or symbolic."""
-    fake = node.meta["val"]
-    strides = fake.stride()
-    if any(isinstance(stride, torch.SymInt) for stride in strides) or fake.is_contiguous():
-        return None
-    return tuple(int(stride) for stride in strides)
-
-
-def read_outputs(state: Reading) -> tuple[tuple[ResultLeaf, ...], tuple[Mutation, ...]]:
-    """Adds all outputs: what inputs become first, then the results in order."""
-    outputs = _Outputs(state)
-    specs = state.program.graph_signature.output_specs
-    mutations = tuple(outputs.mutation(spec) for spec in specs if spec.kind in _WRITES)
-    kept = [spec for spec in specs if spec.kind not in _WRITES]
-    for spec in kept:
-        if spec.kind is not OutputKind.USER_OUTPUT:
-            raise UnsupportedModel(f"the exported program has an output of kind {spec.kind}")
-    return tuple(outputs.result(spec.arg) for spec in kept), mutations
+def _differ(type: TensorType) -> bool:
+    """Whether strides say more than row-major order."""
+    return type.strides != contiguous_strides(static_shape(type.shape))

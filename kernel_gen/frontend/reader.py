@@ -13,7 +13,7 @@ import kernel_gen.frontend.lower  # noqa: F401  registers the rules
 from kernel_gen.errors import InvalidGraph, UnsupportedModel
 from kernel_gen.frontend import framework
 from kernel_gen.frontend.inputs import read_inputs
-from kernel_gen.frontend.lower.core import Lowering, NotLowered, Val, rule_for
+from kernel_gen.frontend.lower.core import Lowering, LoweringRule, NotLowered, Val, rule_for
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.symbols import Symbols
 from kernel_gen.ir.builder import GraphBuilder
@@ -45,19 +45,36 @@ _SHAPE_TAKING = frozenset(
 )
 
 
-def read(program: torch.export.ExportedProgram, literals: frozenset[str]) -> Reading:
-    """Inputs and nodes of the program; outputs are the caller's. Raises UnsupportedModel."""
+def without_rule(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:
+    """Operators of the program that no lowering knows."""
+    targets = {node.target for node in program.graph.nodes if node.op == "call_function"}
+    overloads = {t for t in targets if isinstance(t, torch._ops.OpOverload)}
+    return {t for t in overloads if _rule(t) is None}
+
+
+def _rule(target: torch._ops.OpOverload) -> LoweringRule | None:
+    namespace, packet = target._schema.name.split("::")
+    return rule_for(packet, target._overloadname) if namespace in ("aten", "prims") else None
+
+
+def read(
+    program: torch.export.ExportedProgram, literals: frozenset[str], *, final: bool
+) -> Reading:
+    """Inputs and nodes of the program; outputs are the caller's. Raises UnsupportedModel.
+
+    Unless `final`, it stops at a call that cannot be held as it is but that torch may decompose.
+    """
     builder = GraphBuilder()
     symbols = Symbols(builder, dict(program.range_constraints))
     state = Reading(program, literals, builder, symbols, Lowering(builder))
     read_inputs(state)
     for node in program.graph.nodes:
-        if node.op == "call_function":
-            _read_call(state, node)
+        if node.op == "call_function" and not state.is_partial:
+            _read_call(state, node, final=final)
     return state
 
 
-def _read_call(state: Reading, node: fx.Node) -> None:
+def _read_call(state: Reading, node: fx.Node, *, final: bool) -> None:
     target = node.target
     if target is operator.getitem and isinstance(node.args[0], fx.Node):
         parts = state.values.get(node.args[0])
@@ -80,7 +97,12 @@ def _read_call(state: Reading, node: fx.Node) -> None:
         state.values[node] = _lowered(state, node, target)
     except NotLowered as refusal:
         state.refused.setdefault(target, refusal)
-        state.values[node] = _framework_node(state, node, target, refusal)
+        try:
+            state.values[node] = _framework_node(state, node, target, refusal)
+        except UnsupportedModel:
+            if final or not refusal.decompose:
+                raise
+            state.is_partial = True
 
 
 def _has_tensor(value: object) -> bool:
@@ -164,8 +186,7 @@ def _argument(state: Reading, given: Any) -> Any:
 def _lowered(
     state: Reading, node: fx.Node, target: torch._ops.OpOverload
 ) -> Val | tuple[Val | None, ...]:
-    namespace, packet = target._schema.name.split("::")
-    rule = rule_for(packet, target._overloadname) if namespace in ("aten", "prims") else None
+    rule = _rule(target)
     if rule is None:
         raise _refusal(target)
     if any(
@@ -174,6 +195,7 @@ def _lowered(
     ):
         raise NotLowered(f"{target} gives a type that the graph has no name for", decompose=False)
     arguments = _bind(state, node, target)
+    packet = target._schema.name.split("::")[1]
     if packet not in _SHAPE_TAKING and _holds_symbol(list(arguments.values())):
         raise UnsupportedModel(f"{target} computes with a symbolic extent; use static shapes")
     try:

@@ -29,6 +29,7 @@ class Reading:
     input_of: dict[str, int] = field(default_factory=dict)  # placeholder -> graph input
     leaves: list[object] = field(default_factory=list)  # user placeholders in order
     refused: dict[Any, NotLowered] = field(default_factory=dict)  # operator -> why
+    is_partial: bool = False  # stopped at a call that may go away by decomposition
     strides: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of output values
 
     def tensor(self, node: fx.Node) -> Val:

@@ -12,6 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_gen.frontend import Captured, capture
+from kernel_gen.frontend.captured import FreshResult
 from kernel_gen.frontend.inputs import to_numpy
 from kernel_gen.frontend.torch_run import TorchProgram
 from kernel_gen.ir.evaluate import evaluate
@@ -72,9 +73,10 @@ def assert_as_eager(
 def assert_reference(captured: Captured, inputs: list[torch.Tensor], want: Any) -> None:
     """The reference evaluator's results against eager's."""
     found = evaluate(captured.graph, [to_numpy(tensor) for tensor in inputs], "strict")
-    results = found[len(captured.mutations) :]
-    tensors = [leaf for leaf in pytree.tree_leaves(want) if isinstance(leaf, torch.Tensor)]
-    for value, tensor in zip(results, tensors, strict=True):
+    for leaf, tensor in zip(captured.results, pytree.tree_leaves(want), strict=True):
+        if not isinstance(leaf, FreshResult):
+            continue
+        value = found[leaf.output]
         tolerance = TOLERANCE.get(tensor.dtype, 0)
         held = tensor.double().numpy() if tensor.is_floating_point() else tensor.numpy()
         if tensor.is_floating_point():  # float64 goes on where the dtype is at its end

@@ -28,7 +28,7 @@ def integers(dtype: torch.dtype = torch.int32) -> torch.Tensor:
     return values.to(dtype)
 
 
-UNARY = (
+UNARY = (  # noqa: SIM905
     "abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan "
     "sinh cosh tanh erf erfc sigmoid relu sign floor ceil round trunc isnan isinf isfinite square "
     "logical_not arcsin arccos arctan absolute negative positive fix sgn"
@@ -53,8 +53,15 @@ def test_unary_of_integers(name: str) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [torch.exp, torch.sigmoid, torch.logical_not, torch.bitwise_not, torch.isnan]
-    + [torch.sign, torch.sqrt],
+    [
+        torch.exp,
+        torch.sigmoid,
+        torch.logical_not,
+        torch.bitwise_not,
+        torch.isnan,
+        torch.sign,
+        torch.sqrt,
+    ],
 )
 def test_unary_of_bool(function: Callable[..., Any]) -> None:
     assert not targets(assert_as_eager(function, (torch.tensor([True, False]),)))
@@ -142,7 +149,12 @@ SCALED: dict[str, Callable[[Any, Any], Any]] = {
     "add_alpha": lambda x, y: torch.add(x, y, alpha=3),
     "sub_alpha": lambda x, y: torch.sub(x, y, alpha=2),
 }
-TENSORS_ONLY = [torch.maximum, torch.minimum, torch.atan2, torch.copysign, torch.logical_and] + [
+TENSORS_ONLY = [
+    torch.maximum,
+    torch.minimum,
+    torch.atan2,
+    torch.copysign,
+    torch.logical_and,
     torch.logical_or,
     torch.fmax,
     torch.fmin,

@@ -1,0 +1,305 @@
+"""What capture keeps of a program besides its arithmetic."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from kernel_gen.errors import UnsupportedModel
+from kernel_gen.frontend import capture
+from kernel_gen.frontend.captured import (
+    BufferName,
+    ConstantResult,
+    ConstantTensor,
+    InputView,
+    ParameterName,
+    SameInput,
+    UserLeaf,
+)
+from kernel_gen.frontend.torch_run import TorchProgram
+from kernel_gen.ir.graph import InputKind
+from kernel_gen.ir.types import ValueDomain
+from tests.frontend.as_eager import assert_as_eager, ops, targets
+
+Tensor = torch.Tensor
+X = torch.arange(20, dtype=torch.float32).reshape(4, 5)
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(5)
+        self.up = nn.Linear(5, 8)
+        self.down = nn.Linear(8, 5, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+def test_composites_stay_whole_and_weights_are_named() -> None:
+    captured = assert_as_eager(Mlp(), (X,))
+    assert ops(captured) == {"layer_norm": 1, "linear": 2, "gelu": 1, "add": 1}
+    names = {b.name for b in captured.bindings if isinstance(b, ParameterName)}
+    assert names == {"norm.weight", "norm.bias", "up.weight", "up.bias", "down.weight"}
+    kinds = [item.kind for item in captured.graph.inputs]
+    assert kinds.count(InputKind.PARAMETER) == 5
+    assert [n.name for n in captured.graph.nodes if n.op == "layer_norm"] == ["norm/layer_norm"]
+
+
+def test_the_digest_is_the_programs_and_not_the_objects() -> None:
+    assert capture(Mlp(), (X,)).graph.digest == capture(Mlp(), (X + 1,)).graph.digest
+    assert capture(Mlp(), (X,)).graph.digest != capture(Mlp(), (X[:3],)).graph.digest
+
+
+def test_a_tied_weight_is_one_input() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(7, 5)
+            self.head = nn.Linear(5, 7, bias=False)
+            self.head.weight = self.table.weight
+
+        def forward(self, i: Tensor) -> Tensor:
+            return self.head(self.table(i))
+
+    captured = assert_as_eager(Tied(), (torch.tensor([1, 6]),))
+    assert len(captured.bindings) == 2
+
+
+def test_unread_weights_are_no_inputs() -> None:
+    class Unread(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.other = nn.Linear(5, 5), nn.Linear(5, 5)
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return self.used(x)
+
+    captured = assert_as_eager(Unread(), (X, X))
+    assert [type(b) for b in captured.bindings] == [ParameterName] * 2 + [UserLeaf] * 2
+
+
+def test_positions_get_the_tables_domain() -> None:
+    def program(table: Tensor, i: Tensor, j: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        return F.embedding(i, table), x.gather(1, j.long()), x[i]
+
+    i, j = torch.tensor([0, 3, 1]), torch.tensor([[1], [2], [0], [4]], dtype=torch.int32)
+    captured = assert_as_eager(program, (torch.randn(4, 3), i, j, X))
+    domains = [item.domain for item in captured.graph.inputs]
+    assert domains[1:3] == [ValueDomain(0, 3), ValueDomain(0, 4)]
+    assert domains[0] == domains[3] == ValueDomain()
+
+
+def test_in_place_programs_become_functional() -> None:
+    def program(a: Tensor) -> Tensor:
+        a = a.clone()
+        b = a + 1
+        a[1:].copy_(b[1:])
+        a[:, 0] = 7.0
+        a[..., 1:3].mul_(2).add_(b[..., :2])
+        c = a.relu_() + 2
+        return a * b / c
+
+    assert not targets(assert_as_eager(program, (X,)))
+
+
+def test_written_arguments_are_mutations() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+        before = x.sum()
+        x.add_(y)
+        y[0].zero_()
+        return before, x.view(-1), x, x.sum()
+
+    captured = assert_as_eager(program, (X, X + 1))
+    assert [m.input for m in captured.mutations] == [0, 1]
+    assert captured.results[1] == InputView(0, (20,), (1,), 0)
+    assert captured.results[2] == SameInput(0)
+    assert [o.alias_of for o in captured.graph.outputs[2:]] == [None, 0, 0, None]
+
+
+def test_written_buffers_are_mutations() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+            self.register_buffer("scratch", torch.ones(5), persistent=False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x * self.scratch + self.calls
+
+    module = Counter()
+    captured = capture(module, (X,))
+    inputs = captured.bind(module, [X])
+    for expected in (1, 2):
+        got = captured.rebuild(inputs, TorchProgram(captured.graph)(*inputs))
+        assert module.calls == expected
+        torch.testing.assert_close(got, X + expected)
+    assert BufferName("scratch") in captured.bindings
+
+
+def test_returned_inputs_and_views_of_them_share_their_storage() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Any, ...]:
+        return x, y[1:, ::2], x.t(), y.expand(2, 4, 5), y.clone(), y.contiguous()
+
+    captured = assert_as_eager(program, (X, X + 1))
+    x, y = X.clone(), X + 1
+    got = captured.rebuild([x, y], TorchProgram(captured.graph)(x, y))
+    assert got[0] is x
+    assert got[1].data_ptr() == y[1:].data_ptr()
+    assert got[4].data_ptr() != y.data_ptr()
+    assert got[5].data_ptr() == y.data_ptr()
+
+
+def test_views_of_an_input_with_an_offset() -> None:
+    base = torch.arange(30.0).reshape(5, 6)
+    captured = capture(lambda x: x[1:].t(), (base[1:, 1:],))
+    x = base.clone()[1:, 1:]
+    got = captured.rebuild([x], TorchProgram(captured.graph)(x))
+    assert torch.equal(got, x[1:].t())
+    assert got.data_ptr() == x[1:].data_ptr()
+
+
+def test_results_have_eagers_strides() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return x.t() + 1, F.relu(y), y.mean(1), (x + 1)[:, 1:]
+
+    y = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    captured = capture(program, (X, y))
+    graph = captured.graph
+    strides = [graph.type_of(output.value).strides for output in graph.outputs]
+    assert strides == [(1, 5), y.stride(), None, None]
+    assert graph.type_of(graph.inputs[1].value).strides == y.stride()
+    got = TorchProgram(graph)(X, y)
+    assert got[1].stride() == y.stride()
+
+
+def test_one_tensor_returned_twice_is_one_output_and_a_copy_is_another() -> None:
+    captured = assert_as_eager(lambda x: (y := x * 2, y, y.clone()), (X,))
+    got = captured.rebuild([X], TorchProgram(captured.graph)(X))
+    assert got[0] is got[1]
+    assert got[2].data_ptr() != got[0].data_ptr()
+
+
+class Pair(NamedTuple):
+    left: Tensor
+    right: Tensor
+
+
+def test_nested_arguments_and_results() -> None:
+    def program(pair: Pair, options: dict[str, Any], *, scale: float = 2.0) -> dict[str, Any]:
+        total = pair.left * scale + options["b"]
+        return {"total": [total, None, 3], "name": "x", "pair": Pair(total + 1, pair.right)}
+
+    args = (Pair(X, X + 1), {"b": X[0], "k": 5})
+    captured = assert_as_eager(program, args, {"scale": 0.5})
+    assert ConstantResult in {type(leaf) for leaf in captured.results}
+    assert captured.flatten((Pair(X, X), {"b": X[0], "k": 5}), {"scale": 0.25}) is None
+    assert captured.flatten((Pair(X, X), {"b": X[0], "k": 6}), {"scale": 0.5}) is None
+    assert captured.flatten((Pair(X, X),), {}) is None
+    flat = captured.flatten((Pair(X, X), {"b": X[0], "k": 5}), {"scale": 0.5})
+    assert flat is not None
+    assert len(flat) == 3
+
+
+def test_keyword_arguments_in_any_order() -> None:
+    captured = capture(lambda *, a, b: a - b, {"a": X, "b": X * 3})
+    flat = captured.flatten((), {"b": X * 3, "a": X})
+    assert flat is not None
+    assert torch.equal(TorchProgram(captured.graph)(*flat)[0], X - X * 3)
+
+
+def test_literals_are_constants_and_attributes_are_inputs() -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shift = torch.arange(5.0)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return (x + self.shift) * torch.tensor([1.0, 2, 3, 4, 5]) + torch.tensor(0.5)
+
+    captured = assert_as_eager(Shifted(), (X,))
+    assert len(captured.graph.constants) == 1
+    assert [type(b) for b in captured.bindings] == [ConstantTensor, UserLeaf]
+
+
+def test_a_large_literal_stays_outside_the_graph() -> None:
+    values = list(range(40_000))
+    captured = assert_as_eager(lambda x: x + torch.tensor(values), (torch.ones(40_000),))
+    assert not captured.graph.constants
+    assert captured.graph.inputs[0].kind is InputKind.CONSTANT
+
+
+def test_functions_bind_the_tensors_they_close_over() -> None:
+    weight = torch.randn(5, 5)
+    captured = assert_as_eager(lambda x: x @ weight, (X,))
+    (binding,) = [b for b in captured.bindings if isinstance(b, ConstantTensor)]
+    assert torch.equal(binding.tensor, weight)
+
+
+def test_random_operators_stay_with_torch() -> None:
+    def program(x: Tensor) -> Tensor:
+        return F.dropout(x, 0.5, training=True) + torch.rand_like(x)
+
+    captured = assert_as_eager(program, (X,))
+    codes = [n.attr("code") for n in captured.graph.nodes if n.op == "framework"]
+    assert codes == ["random", "random"]
+
+
+def test_unknown_operators_stay_with_torch_and_say_why() -> None:
+    captured = assert_as_eager(lambda x: (x * 2).sort(-1, descending=True)[0] + 1, (X,))
+    (node,) = [n for n in captured.graph.nodes if n.op == "framework"]
+    assert node.attr("target") == "aten.sort.default"
+    assert node.attr("code") == "no-lowering"
+    assert "aten.sort.default" in str(node.attr("sentence"))
+
+
+def test_constant_framework_nodes_are_folded() -> None:
+    captured = assert_as_eager(lambda x: x + torch.ones(5).cumsum(0), (X,))
+    assert ops(captured) == {"add": 1}
+    assert len(captured.graph.constants) == 1
+
+
+def test_grad_modes_and_autocast_are_read_through() -> None:
+    module = nn.Linear(5, 3)
+
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            y = F.linear(x, module.weight)
+        with torch.autocast("cpu", torch.bfloat16):
+            z = F.linear(x, module.weight)
+        return y, z
+
+    captured = assert_as_eager(program, (X,))
+    assert ops(captured)["linear"] == 2
+
+
+def test_capture_leaves_the_model_alone() -> None:
+    module = Mlp().train()
+    before = copy.deepcopy(module.state_dict())
+    capture(module, (X,))
+    assert module.training
+    assert all(torch.equal(module.state_dict()[k], v) for k, v in before.items())
+    assert all(p.requires_grad for p in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("program", "x", "words"),
+    [
+        (lambda x: torch.fft.rfft(x).abs(), X, "complex64"),
+        (lambda x: x[x > 3], X, "eager"),
+        (lambda x: x * x.sum().item(), X, "_local_scalar_dense|item|number"),
+        (lambda x: x + 1, X.to(torch.complex64), "complex64"),
+        (lambda x: torch.ones(3, dtype=torch.uint16), X, "uint16"),
+        (lambda x: x if x.sum() > 0 else -x, X, "torch.export cannot capture"),
+        (lambda x: x.reshape((1,) * 9 + (4, 5)), X, "rank 11"),
+    ],
+)
+def test_what_cannot_be_captured_says_so(program: Any, x: Tensor, words: str) -> None:
+    with pytest.raises(UnsupportedModel, match=words):
+        capture(program, (x,))
