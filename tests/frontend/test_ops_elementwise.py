@@ -247,9 +247,9 @@ def test_power_of_tensors() -> None:
 @pytest.mark.parametrize("source", [*FLOATS, *INTEGERS, torch.bool])
 def test_casts(source: torch.dtype) -> None:
     x = torch.tensor([0.0, 1.0, 2.7, 3.2, 100.0]).to(source)
-    for target in (*FLOATS, *INTEGERS, torch.bool):
-        captured = assert_as_eager(lambda x, t=target: x.to(t) * 1, (x,))
-        assert set(ops(captured)) <= {"cast", "mul", "logical_and"}
+    dtypes = [t for t in (*FLOATS, *INTEGERS, torch.bool) if t is not source]
+    captured = assert_as_eager(lambda x: [x.to(t) for t in dtypes], (x,))
+    assert ops(captured) == {"cast": len(dtypes)}
 
 
 def test_where_and_masked_fill() -> None:
