@@ -44,7 +44,7 @@ class Machine:
     plain_loop_efficiency: float = 0.04  # estimate: a product by plain loops, share of peak
     fork_us: float = 3.0  # estimate: waking the threads of a warm OpenMP team
     call_us: float = 0.2  # estimate: one call through the plan
-    loop_efficiency: float = 0.6  # estimate: share of peak that generated pointwise code reaches
+    loop_efficiency: float = 0.8  # estimate: share of peak that generated pointwise code reaches
 
 
 class AnalyticModel:

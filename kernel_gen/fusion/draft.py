@@ -58,7 +58,7 @@ def rewritten(draft: Draft, axes: Mapping[str, Index], extents: Extents) -> Draf
         return rebuild(old, axes, numbers, extents)
 
     for number in sorted(_needed(draft)):
-        numbers[number] = nest.add(_moved(draft.statements[number], axes, numbers, extents))
+        numbers[number] = nest.add(moved(draft.statements[number], axes, numbers, extents))
     stores = tuple(
         Store(s.buffer, tuple(index(i) for i in s.index), numbers[s.statement])
         for s in draft.stores
@@ -78,9 +78,11 @@ def _needed(draft: Draft) -> set[int]:
     return found
 
 
-def _moved(
+def moved(
     old: Statement, axes: Mapping[str, Index], numbers: Mapping[int, int], extents: Extents
 ) -> Statement:
+    """A statement with axes replaced and the statements it reads renumbered."""
+
     def index(value: Index) -> Index:
         return rebuild(value, axes, numbers, extents)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kernel_gen.fusion.draft import Draft, rewritten
 from kernel_gen.fusion.share_axes import share_axes
 from kernel_gen.fusion.split_axes import split_axes
+from kernel_gen.fusion.split_pieces import split_pieces
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.index import AxisTerm, Index, axis_index
 from kernel_gen.ir.loopnest import (
@@ -31,15 +32,15 @@ def finish(
     Buffers stand in the order in which statements read them, then outputs in the group's order.
     Axes of outputs are i0, i1, … in the order of the largest output's dimensions, others r0, r1, ….
     """
-    draft = _named(share_axes(split_axes(draft)))
+    draft = _named(share_axes(split_axes(split_pieces(draft))))
     reads = [s.buffer for s in draft.statements if isinstance(s, Load)]
     read = tuple(dict.fromkeys(reads))
-    written = tuple(store.buffer for store in draft.stores)
+    written = tuple(dict.fromkeys(store.buffer for store in draft.stores))
     place = {value: position for position, value in enumerate(read)}
     buffers = tuple(_read_buffer(program, value, constants) for value in read)
     outputs = tuple(Buffer(program.type_of(value), BufferRole.OUTPUT) for value in written)
     statements = tuple(_placed(s, place) for s in draft.statements)
-    stores = tuple(replace(s, buffer=len(read) + n) for n, s in enumerate(draft.stores))
+    stores = tuple(replace(s, buffer=len(read) + written.index(s.buffer)) for s in draft.stores)
     axes = tuple(Axis(name, extent) for name, extent in draft.extents.items())
     return LoopNest(axes, buffers + outputs, statements, stores), read + written
 
