@@ -10,7 +10,7 @@ import itertools
 import math
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
+from kernel_gen.ir.graph import Attrs
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Term, ValueTerm
 from kernel_gen.ir.loopnest import (
     BufferRole,
@@ -34,17 +35,30 @@ from kernel_gen.ir.loopnest import (
 )
 from kernel_gen.ir.rounding import cast_held, ranged
 from kernel_gen.ir.types import Dim
-from kernel_gen.schedule.schedule import Schedule
 
 Array = NDArray[Any]
 Range = tuple[int, int]
 _POISON = 77  # what an element holds that no store has written
 
 
+class Step(Protocol):
+    """What the executor reads of a decision (`kernel_gen.schedule.schedule.Decision`)."""
+
+    @property
+    def args(self) -> Attrs: ...
+
+
+class Tiling(Protocol):
+    """What the executor reads of a schedule (`kernel_gen.schedule.schedule.Schedule`)."""
+
+    def find(self, kind: str) -> Sequence[Step]:
+        """Decisions of a kind; `tile` with `axis` and `size` is the one that matters here."""
+
+
 def execute(
     nest: LoopNest,
     operands: Sequence[Array],
-    schedule: Schedule | None = None,
+    schedule: Tiling | None = None,
     precision: str = "f32",
 ) -> list[Array]:
     """The nest's outputs, in the order of its output buffers.
@@ -93,7 +107,7 @@ def _bind(nest: LoopNest, operands: Sequence[Array]) -> dict[str, int]:
 
 
 def _blocks(
-    nest: LoopNest, extents: Mapping[str, int], schedule: Schedule | None
+    nest: LoopNest, extents: Mapping[str, int], schedule: Tiling | None
 ) -> Iterator[dict[str, Range]]:
     """Ranges of all axes, block after block. Axes that are reduced stay whole."""
     sizes = dict(extents)
