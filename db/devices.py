@@ -12,6 +12,7 @@ from kernel_gen.codec import from_json, to_json
 from kernel_gen.ir.target import Target
 
 SILENT_US = 30_000_000
+_FORGOTTEN_US = 600_000_000  # a worker that was killed is shown as silent for ten minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Devices:
                 "detail": detail,
                 "heartbeat_us": now,
             }
+            forgotten = devices.c.heartbeat_us < now - _FORGOTTEN_US
+            connection.execute(sa.delete(devices).where(forgotten, devices.c.id != row["id"]))
             if not self._database.insert_ignore(connection, devices, row | {"started_us": now}):
                 query = sa.update(devices).where(devices.c.id == row["id"])
                 connection.execute(query.values(**row))

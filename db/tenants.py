@@ -128,7 +128,7 @@ class Tenants:
         with self._database.write() as connection:
             connection.execute(sa.delete(sessions).where(sessions.c.sha256 == _hash(token)))
 
-    def keys(self) -> list[ApiKey]:
+    def list_keys(self) -> list[ApiKey]:
         """All keys, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(sa.select(api_keys).order_by(api_keys.c.id)).all()

@@ -66,7 +66,7 @@ class Authenticator:
 
     def wants_keys(self) -> bool:
         """Whether callers must show a key."""
-        return not self._loopback or bool(self._store.tenants.keys())
+        return not self._loopback or bool(self._store.tenants.list_keys())
 
     def forget(self) -> None:
         """Ask the store again at the next request."""

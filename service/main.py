@@ -38,7 +38,7 @@ def serve(
     app = create_app(settings)
     listener = _listen(settings)
     try:
-        if not settings.is_loopback and not app.state.context.store.tenants.keys():
+        if not settings.is_loopback and not app.state.context.store.tenants.list_keys():
             raise InvalidInput(
                 f"{settings.host} can be reached from other machines and there is no API key: "
                 "make one with `gaf db create-key`, or listen on 127.0.0.1"

@@ -200,7 +200,8 @@ class _Picture:
         ]
 
     def _edge(self, value: int, source: str, reader: str) -> str:
-        return f"  {source} -> {reader} [label={_label(self._type(value))}];"
+        # Blanks keep the text off the arrow where the reader's font is wider than Graphviz's.
+        return f"  {source} -> {reader} [label={_label('  ' + self._type(value) + '  ')}];"
 
     def _node(self, index: int) -> str:
         node = self._program.nodes[index]

@@ -1,9 +1,7 @@
-"""Templates, and how numbers and instants are shown. Everything is escaped by default."""
+"""Templates of the pages. Everything is escaped by default."""
 
 from __future__ import annotations
 
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,50 +9,10 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.context import context_of
+from service.dashboard.numbers import show_age, show_instant, show_seconds, show_us
 from service.problems import Problem
 
 _FOLDER = Path(__file__).parent.parent / "templates"
-
-
-def show_us(value: float | None) -> str:
-    """Microseconds for people: 0.53 µs, 12.3 µs, 1.25 ms, 2.00 s; nothing for None."""
-    if value is None:
-        return "–"
-    for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
-        if value < limit:
-            return f"{_three_digits(value / scale)} {unit}"
-    return f"{_three_digits(value / 1e6)} s"
-
-
-def show_seconds(value: float) -> str:
-    """12.3 s, 2 min 5 s, 1 h 10 min."""
-    if value < 60:
-        return f"{value:.1f} s"
-    minutes, seconds = divmod(round(value), 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def show_age(instant_us: int, now_us: int | None = None) -> str:
-    """How long ago: "now", "12 s ago", "5 min ago", "3 h ago", "2 days ago"."""
-    now_us = time.time_ns() // 1000 if now_us is None else now_us
-    seconds = max(0, now_us - instant_us) // 1_000_000
-    if seconds < 2:
-        return "now"
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min"), (1, "s")):
-        if seconds >= size * (2 if unit == "days" else 1):
-            return f"{seconds // size} {unit} ago"
-    return "now"
-
-
-def show_instant(instant_us: int) -> str:
-    """ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(instant_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _environment() -> Environment:
@@ -77,13 +35,13 @@ def _environment() -> Environment:
 _ENVIRONMENT = _environment()
 
 
-def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+def page(request: Request, template: str, status_code: int = 200, **values: Any) -> Response:
     """A rendered page or fragment; never cached, since it shows what is now."""
     locked = bool(context_of(request).authenticator.wants_keys())
     text = _ENVIRONMENT.get_template(template).render(
         path=request.url.path, can_log_out=locked, **values
     )
-    return Response(text, status, {"Cache-Control": "no-store"}, "text/html")
+    return Response(text, status_code, {"Cache-Control": "no-store"}, "text/html")
 
 
 def error_page(request: Request, problem: Problem) -> Response:

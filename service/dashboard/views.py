@@ -11,8 +11,12 @@ from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.records import Job, JobEvent
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Kernel, Plan
+from service.dashboard.numbers import show_us
 
 _LOG_LINES = 12
+_RECENT = 50
+_TELLING = ("cover", "progress")  # kinds of events that say how far the search is
+_TOLD = ("state", "log", "cover", "plan")  # kinds that the history shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +29,9 @@ class JobSummary:
     phase: str
     best_us: float | None
     baseline_us: float | None
+    remaining_seconds: float
+    spent_seconds: float
     log: tuple[tuple[int, str], ...]  # instant, sentence; newest first
-
-    @property
-    def remaining_seconds(self) -> float:
-        return max(0.0, self.job.request.budget.seconds - self.job.spent_seconds)
 
     @property
     def failed(self) -> int:
@@ -38,23 +40,28 @@ class JobSummary:
 
 def summarise(store: Store, job: Job) -> JobSummary:
     """The summary of a job."""
-    progress = store.events.latest(job.id, "progress")
-    data = json.loads(progress.data) if progress else {}
+    newest = [json.loads(e.data) for e in store.events.newest(job.id, _TELLING, _RECENT)]
     row = store.plans.row(job.plan_id) if job.plan_id else None
     failures = store.trials.failures(job.id)
+    budget = job.request.budget.seconds
+    told = None if job.state.is_terminal else _last(newest, "remaining_seconds")
+    left = max(0.0, float(budget - job.spent_seconds if told is None else told))
     return JobSummary(
         job=job,
         trials=store.trials.count(job.id),
         failures=tuple(sorted(failures.items(), key=lambda found: (-found[1], found[0]))),
-        phase=str(data.get("phase") or ""),
-        best_us=row.measured_us if row else data.get("best_us"),
-        baseline_us=row.baseline_us if row else data.get("baseline_us"),
-        log=tuple(_log_line(event) for event in _newest_lines(store, job.id)),
+        phase=str(_last(newest, "phase") or ""),
+        best_us=row.measured_us if row else _last(newest, "best_us"),
+        baseline_us=row.baseline_us if row else _last(newest, "baseline_us"),
+        remaining_seconds=left,
+        spent_seconds=max(job.spent_seconds, budget - left),
+        log=tuple(_log_line(event) for event in store.events.newest(job.id, _TOLD, _LOG_LINES)),
     )
 
 
-def _newest_lines(store: Store, job_id: str) -> list[JobEvent]:
-    return store.events.newest(job_id, ("state", "log", "cover", "plan"), _LOG_LINES)
+def _last(newest: list[dict[str, Any]], name: str) -> Any:
+    """The newest value of a member, None if no recent event has it."""
+    return next((data[name] for data in newest if data.get(name) is not None), None)
 
 
 def _log_line(event: JobEvent) -> tuple[int, str]:
@@ -64,6 +71,9 @@ def _log_line(event: JobEvent) -> tuple[int, str]:
             text = _state_sentence(data)
         case "plan":
             text = f"published plan {str(data.get('plan') or data.get('id') or '')[:12]}"
+        case "cover":
+            times = [show_us(data.get(name)) for name in ("best_us", "baseline_us")]
+            text = f"best program {times[0]}, framework {times[1]}, {data.get('groups')} groups"
         case _:
             text = str(data.get("text") or data.get("message") or event.kind)
     return event.created_us, text[:300]

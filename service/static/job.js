@@ -33,12 +33,13 @@ function draw() {
 
 function add(progress) {
   if (typeof progress.best_us !== "number") return;
-  const done = Number(progress.done ?? line.trials.length);
+  const done = Number(progress.done ?? line.trials.at(-1) ?? 0);
+  const baseline = progress.baseline_us ?? line.baseline.at(-1) ?? null;
   if (line.trials.at(-1) === done) for (const row of Object.values(line)) row.pop();
-  const earlier = line.best.at(-1) ?? Infinity;
   line.trials.push(done);
-  line.best.push(Math.min(earlier, progress.best_us));
-  line.baseline.push(progress.baseline_us ?? line.baseline.at(-1) ?? null);
+  line.best.push(progress.best_us);
+  // The framework's time is one figure: its line runs over all trials.
+  line.baseline = line.best.map(() => baseline);
   chart.setAttribute("aria-label", `Best latency after ${done} trials: ${micros(line.best.at(-1))}`);
   if (plot) plot.setData([line.trials, line.best, line.baseline]);
   else draw();
@@ -66,7 +67,7 @@ const source = new EventSource(chart.dataset.events);
 for (const kind of ["state", "progress", "trial", "group", "cover", "plan", "log"]) {
   source.addEventListener(kind, (event) => {
     const { data } = JSON.parse(event.data);
-    if (kind === "progress") add(data);
+    if (kind === "progress" || kind === "cover") add(data);
     later();
     if (kind === "state" && TERMINAL.includes(data.state)) source.close();
   });

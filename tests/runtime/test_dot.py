@@ -28,7 +28,7 @@ def test_a_plan_shows_its_groups_with_times() -> None:
     assert 'label="kernel 0 · 10.0 µs"' in dot
     assert 'label="torch: no-template"' in dot
     assert "aten.sort.default" in dot
-    assert 'label="f32 4×8"' in dot
+    assert 'label="  f32 4×8  "' in dot
 
 
 def test_a_program_without_a_cover_has_no_frames() -> None:

@@ -1,0 +1,181 @@
+"""The dashboard in a real browser, against a real server with seeded data."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urljoin
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from db.leases import Lease
+from kernel_gen.records import Failure, JobState, Stage
+from service.dashboard.numbers import show_age, show_seconds, show_us
+from tests.fixtures import samples
+from tests.fixtures.server import Service
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+HOSTILE = "<script>document.title='stolen'</script>"
+
+
+def claimed(service: Service, rows: int = 4) -> Lease:
+    program = samples.graph(rows)
+    service.store.graphs.put(program)
+    service.store.jobs.create(samples.request(program), samples.key(program))
+    lease = service.store.queue.claim("driver-1")
+    assert lease is not None
+    return lease
+
+
+def progress(service: Service, lease: Lease, done: int, best_us: float) -> None:
+    data = {"phase": "tune-groups", "done": done, "total": 20, "best_us": best_us}
+    service.store.events.append(lease, "progress", data | {"remaining_seconds": 4.0})
+
+
+def assert_no_sideways_scroll(page: Page) -> None:
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
+
+
+def test_jobs_are_listed_and_followed_live(page: Page, sqlite_service: Service) -> None:
+    page.goto("/")
+    expect(page.get_by_text("No jobs")).to_be_visible()
+    lease = claimed(sqlite_service)
+    row = page.get_by_role("row").filter(has_text="running")  # the list refreshes by itself
+    expect(row).to_be_visible()
+    row.get_by_role("link").first.click()
+    expect(page).to_have_url(re.compile(lease.job_id))
+    expect(page.locator("#summary .badge")).to_have_text("running")
+    expect(page.locator("#chart-empty")).to_be_visible()
+
+    sqlite_service.store.trials.add(
+        lease, [samples.trial(0, 20.0), samples.trial(1, None), samples.trial(2, 12.5)]
+    )
+    for done, best_us in ((1, 20.0), (3, 12.5)):
+        progress(sqlite_service, lease, done, best_us)
+    chart = page.locator("#chart")
+    expect(chart.locator("canvas")).to_be_visible()
+    expect(chart).to_have_attribute("aria-label", "Best latency after 3 trials: 12.5 µs")
+    expect(page.get_by_role("row", name="wrong-result 1")).to_be_visible()
+    expect(page.locator("#summary")).to_contain_text("4.0 s remaining")
+    expect(page.locator("#summary")).to_contain_text("tune-groups")
+
+    plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
+    sqlite_service.store.queue.finish(lease, JobState.DONE, plan_id=plan_id)
+    expect(page.locator("#summary .badge")).to_have_text("done")
+    expect(page.locator("#summary")).to_contain_text("3.00× as fast")
+    picture = page.locator(".picture img")
+    expect(picture).to_have_attribute("src", f"/v1/plans/{plan_id}/svg")
+    page.wait_for_function("document.querySelector('.picture img').naturalWidth > 100")
+    page.locator("#summary").get_by_role("link", name=plan_id[:12]).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(plan_id[:16])
+
+
+def test_a_plan_shows_kernels_with_source_and_what_was_refused(
+    page: Page, sqlite_service: Service
+) -> None:
+    plan_id = sqlite_service.store.plans.publish(samples.plan())
+    page.goto("/plans")
+    expect(page.get_by_role("row").filter(has_text="3.00×")).to_be_visible()
+    page.get_by_role("link", name=plan_id[:12]).click()
+    expect(page.get_by_role("heading", name="add + relu")).to_be_visible()
+    source = page.locator("details pre")
+    expect(source).to_be_hidden()
+    page.get_by_text("k0.cpp").focus()
+    page.keyboard.press("Enter")
+    expect(source).to_be_visible()
+    expect(source).to_contain_text("return 1 < 2;")
+    expect(page.get_by_text("tile(axis=i1, size=8)")).to_be_visible()
+    expect(page.get_by_role("row", name="aten.sort.default")).to_contain_text("no-template")
+    page.wait_for_function("document.querySelector('.picture img').naturalWidth > 100")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="download").click()
+    assert download.value.suggested_filename.endswith(".tar")
+
+
+def test_a_failed_job_says_why(page: Page, sqlite_service: Service) -> None:
+    lease = claimed(sqlite_service)
+    error = Failure(Stage.BUILD, "no-compiler", f"g++ is missing {HOSTILE}")
+    sqlite_service.store.queue.finish(lease, JobState.FAILED, error=error)
+    page.goto(f"/jobs/{lease.job_id}")
+    expect(page.locator("p.error")).to_contain_text("g++ is missing <script>")
+    expect(page.get_by_text("no-compiler").first).to_be_visible()
+    assert "stolen" not in page.title()
+
+
+def test_devices_and_filters(page: Page, sqlite_service: Service) -> None:
+    sqlite_service.store.devices.heartbeat("host-1", "cpu", samples.TARGET, "measuring")
+    claimed(sqlite_service)
+    page.goto("/devices")
+    expect(page.get_by_role("row").filter(has_text="host-1")).to_contain_text("x86-64-v3")
+    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("link", name="failed").click()
+    expect(page.get_by_text("No jobs that are failed")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_pages_fit_narrow_and_wide_screens_in_light_and_dark(
+    page: Page, sqlite_service: Service, scheme: str, width: int
+) -> None:
+    lease = claimed(sqlite_service)
+    plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
+    progress(sqlite_service, lease, 1, 20.0)
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_viewport_size({"width": width, "height": 800})
+    background = {"light": "rgb(246, 247, 249)", "dark": "rgb(16, 21, 28)"}[scheme]
+    for path in ("/", f"/jobs/{lease.job_id}", "/plans", f"/plans/{plan_id}", "/devices"):
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert_no_sideways_scroll(page)
+        body = page.locator("body")
+        assert body.evaluate("e => getComputedStyle(e).backgroundColor") == background
+
+
+def test_the_keyboard_reaches_content_and_pages(page: Page, sqlite_service: Service) -> None:
+    page.goto("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    current = page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")
+    expect(current).to_have_text("Jobs")
+
+
+def test_every_link_of_the_pages_leads_somewhere(page: Page, sqlite_service: Service) -> None:
+    lease = claimed(sqlite_service)
+    plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
+    seen, waiting = {"/"}, ["/", f"/jobs/{lease.job_id}", f"/plans/{plan_id}"]
+    while waiting:
+        path = waiting.pop()
+        answer = sqlite_service.http.get(path, headers={"Accept": "text/html"})
+        assert answer.status_code == 200, path
+        for found in re.findall(r'(?:href|src)="([^"#]+)"', answer.text):
+            link = urljoin(path, found.replace("&amp;", "&"))
+            assert link.startswith("/"), link
+            if link not in seen:
+                seen.add(link)
+                waiting.append(link)
+    assert len(seen) > 15
+
+
+def test_a_missing_page_is_a_page(page: Page, sqlite_service: Service) -> None:
+    answer = sqlite_service.http.get("/jobs/none", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "no job" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.532, "0.53 µs"), (12.34, "12.3 µs"), (1250.0, "1.25 ms"), (2e6, "2.00 s")],
+)
+def test_times_are_shown_with_three_digits(value: float | None, text: str) -> None:
+    assert show_us(value) == text
+
+
+def test_durations_and_ages() -> None:
+    assert [show_seconds(s) for s in (12.34, 125, 4200)] == ["12.3 s", "2 min 5 s", "1 h 10 min"]
+    second = 1_000_000
+    ages = [show_age(0, s * second) for s in (0, 12, 300, 7200, 90_000, 172_800)]
+    assert ages == ["now", "12 s ago", "5 min ago", "2 h ago", "25 h ago", "2 days ago"]
