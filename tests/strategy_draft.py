@@ -70,13 +70,19 @@ class Draft:
             shape.append(0 if self.chance(40) else self.one_of([n for n in _EXTENTS if n <= room]))
         return tuple(shape)
 
-    def fresh_input(self, dtype: DType | None = None, shape: tuple[int, ...] | None = None) -> int:
-        """A new input of the program, constant or not."""
+    def fresh_input(
+        self,
+        dtype: DType | None = None,
+        shape: tuple[int, ...] | None = None,
+        *,
+        finite: bool = False,
+    ) -> int:
+        """A new input of the program, constant or not; `finite` whatever the graph's specials."""
         kind = self.one_of((InputKind.USER, InputKind.USER, InputKind.PARAMETER))
         type = TensorType(
             dtype or self.one_of(self.dtypes), self.new_shape() if shape is None else shape
         )
-        domain = ValueDomain(finite=not self.specials and type.dtype.is_float)
+        domain = ValueDomain(finite=type.dtype.is_float and (finite or not self.specials))
         value = self._builder.input(type, kind, domain)
         self._info[value] = Info(4.0 if type.dtype.is_float else 0.0)
         return value

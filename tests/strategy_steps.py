@@ -409,8 +409,10 @@ def convolution(draft: Draft) -> None:
     dtype = draft.one_of(dtypes)
     channels, kernel = groups * draft.integer(1, 2), draft.integer(1, 3)
     extents = tuple(draft.integer(5, 7) for _ in range(spatial))
-    x = draft.fresh_input(dtype, (draft.integer(1, 2), channels, *extents))
-    weight = draft.fresh_input(dtype, (groups * 2, channels // groups, *(kernel,) * spatial))
+    # Finite: fast algorithms (Winograd, FFT) spread NaN and infinities, which is allowed.
+    x = draft.fresh_input(dtype, (draft.integer(1, 2), channels, *extents), finite=True)
+    taps = (groups * 2, channels // groups, *(kernel,) * spatial)
+    weight = draft.fresh_input(dtype, taps, finite=True)
     draft.op(
         "convolution", x, weight,
         stride=[draft.integer(1, 2)] * spatial, padding=[draft.integer(0, 1)] * spatial,

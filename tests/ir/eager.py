@@ -74,7 +74,7 @@ def _slice(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
 
 def _take(table: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
     flat = table.index_select(dim, index.reshape(-1))
-    return flat.reshape(*table.shape[:dim], *index.shape, *table.shape[dim + 1 :])
+    return flat.reshape((*table.shape[:dim], *index.shape, *table.shape[dim + 1 :]))
 
 
 def _iota(attrs: Attributes) -> torch.Tensor:
@@ -105,8 +105,22 @@ def _sum(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
 def _extreme(op: str, x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
     if not attrs["dims"]:
         return x
+    if 0 in (x.shape[dim] for dim in attrs["dims"]) and not x.is_floating_point():
+        return _lowest_or_highest(op, x, attrs)
     function = torch.amax if op == "amax" else torch.amin
     return function(x, attrs["dims"], keepdim=attrs["keepdim"])
+
+
+def _lowest_or_highest(op: str, x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
+    """Over nothing, where eager raises: the neutral element of the dtype."""
+    dims, keepdim = attrs["dims"], attrs["keepdim"]
+    if x.dtype is torch.bool:
+        neutral: int = op == "amin"
+    else:
+        limits = torch.iinfo(x.dtype)
+        neutral = limits.min if op == "amax" else limits.max
+    shape = x.double().sum(dims, keepdim=keepdim).shape
+    return torch.full(shape, neutral, dtype=x.dtype)
 
 
 def _position(op: str, x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
@@ -146,7 +160,7 @@ def _rms_norm(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tens
 
 def _group_norm(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
     parameters = _parameters(operands[1:], attrs)
-    return F.group_norm(operands[0], attrs["groups"], *parameters, attrs["eps"])
+    return torch.group_norm(operands[0], attrs["groups"], *parameters, attrs["eps"])
 
 
 def _batch_norm(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
