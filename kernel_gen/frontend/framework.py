@@ -205,6 +205,8 @@ def resolve(target: str) -> Callable[..., Any]:
 
 def unsupported_tensor(tensor: torch.Tensor) -> str | None:
     """Why a tensor cannot be a value of a graph, or None."""
+    if tensor.device.type not in ("cpu", "meta"):
+        return f"device {tensor.device.type} (move the model and its inputs to the CPU)"
     if tensor.layout != torch.strided:
         return f"layout {tensor.layout}"
     if not is_supported(tensor.dtype):

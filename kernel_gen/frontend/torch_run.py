@@ -226,7 +226,7 @@ def specialise(program: Graph, sizes: dict[str, int]) -> Graph:
         return sizes[extent.name] if isinstance(extent, Sym) else extent
 
     def attr(key: str, value: Attr) -> Attr:
-        if key in ("shape",) and isinstance(value, tuple):
+        if key == "shape" and isinstance(value, tuple):
             return tuple(sizes[v] if isinstance(v, str) else v for v in value)
         return sizes[value] if key == "stop" and isinstance(value, str) else value
 
