@@ -27,10 +27,14 @@ class GraphTask:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cover of the program with its kernels, to be built and run as a whole."""
+    """One cover of the program with its kernels, to be built and run as a whole.
+
+    `expected_us` is the sum of its groups' times alone.
+    """
 
     cover: FusionPlan
     kernels: tuple[Kernel, ...]
+    expected_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

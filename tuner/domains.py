@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernel_gen.ir.arrays import constant_array
-from kernel_gen.ir.graph import Graph, Node
+from kernel_gen.ir.graph import Graph, Input, Node
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import ValueDomain
 
@@ -31,6 +31,7 @@ _FIXED: dict[str, ValueDomain] = {
 # The result's bounds hold if they hold for every (data) operand.
 _KEEPING = frozenset(("amax", "amin", "maximum", "minimum", "concat", "mean", "clamp", "cast"))
 _MOVING = frozenset(("reshape", "permute", "expand", "slice", "flip", "gather", "take"))
+_SMALL = ValueDomain(0.0, 1.0, finite=True)  # integers that may end up as positions somewhere
 _KEEPS_SIGN = frozenset(("add", "mul", "div", "sum", "prod", "reciprocal", "matmul"))
 
 
@@ -38,7 +39,7 @@ def value_domains(graph: Graph) -> tuple[ValueDomain, ...]:
     """One domain per value of `graph`."""
     found = [FREE] * len(graph.values)
     for given in graph.inputs:
-        found[given.value] = given.domain
+        found[given.value] = _input_domain(graph, given)
     for constant in graph.constants:
         found[constant.value] = _constant_domain(graph, constant.value)
     for value, extent in _index_extents(graph).items():
@@ -49,6 +50,15 @@ def value_domains(graph: Graph) -> tuple[ValueDomain, ...]:
             if found[value] == FREE:
                 found[value] = domain
     return tuple(found)
+
+
+def _input_domain(graph: Graph, given: Input) -> ValueDomain:
+    """The input's domain; integers of unknown meaning stay small where something is indexed."""
+    if given.domain != FREE or not graph.type_of(given.value).dtype.is_integer:
+        return given.domain
+    indexing = (OpKind.INDEXED, OpKind.FRAMEWORK)
+    risky = any(spec(node.op).kind in indexing for node in graph.nodes)
+    return _SMALL if risky else FREE
 
 
 def _constant_domain(graph: Graph, value: int) -> ValueDomain:
@@ -69,13 +79,14 @@ def _index_extents(graph: Graph) -> dict[int, int]:
             if isinstance(extent, int):
                 index = node.inputs[1]
                 found[index] = min(extent, found.get(index, extent))
-        elif node.op in (*_MOVING, "cast") and len(node.outputs) == 1 and node.output in found:
+        if node.op in (*_MOVING, "cast") and len(node.outputs) == 1 and node.output in found:
             found.setdefault(node.inputs[0], found[node.output])
     return found
 
 
 def _inside(domain: ValueDomain, extent: int) -> ValueDomain:
-    if domain.low is not None and domain.high is not None:
+    bounded = domain.low is not None and domain.high is not None
+    if bounded and domain != _SMALL:
         return domain
     return ValueDomain(0.0, float(max(extent - 1, 0)), finite=True)
 

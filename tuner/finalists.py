@@ -62,7 +62,9 @@ class Finalists:
         groups = tuple(
             self._explained(g) if isinstance(g, FrameworkGroup) else g for g in cover.groups
         )
-        return Entry(FusionPlan(groups), tuple(self._kernel(group) for group in fused))
+        expected_us = sum(self._costs.group_us(group) or 0.0 for group in cover.groups)
+        kernels = tuple(self._kernel(group) for group in fused)
+        return Entry(FusionPlan(groups), kernels, expected_us)
 
     def _solved(self, options: Sequence[CoverOption], overheads: Overheads) -> list[FusionPlan]:
         try:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.template import Template
-from kernel_gen.errors import GafError
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.records import Failure, Stage, Trial
 from tuner.allocate import Share, allocate
@@ -163,8 +162,9 @@ class GroupStage:
             source = self._templates[proposal.template].generate(
                 task.nest, self._device.target, proposal.schedule, symbol
             )
-        except GafError as error:
-            return Failure(Stage.GENERATE, "generation-failed", str(error)[:500])
+        except Exception as error:  # noqa: BLE001 - a generator's bug costs its candidate only
+            message = f"{type(error).__name__}: {error}"
+            return Failure(Stage.GENERATE, "generation-failed", message[:500])
         return KernelTask(
             task.check,
             source,

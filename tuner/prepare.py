@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.template import Template
+from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates
+from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.records import JobRequest
@@ -25,5 +27,7 @@ def prepare(
     graph: Graph, request: JobRequest, templates: Sequence[Template], target: Target
 ) -> Prepared:
     """Apply the rules and enumerate. Raises InvalidRules for rules that do not validate."""
-    found = candidates(graph, tuple(templates), target, numerics=request.numerics)
-    return Prepared(make_tasks(graph, found, request.numerics == "strict"), ())
+    ruled = apply_rules(graph, load_rules(request.rules or None))
+    found = candidates(ruled.program, tuple(templates), target, ruled.constraints, request.numerics)
+    tasks = make_tasks(ruled.program, found, request.numerics == "strict")
+    return Prepared(tasks, ruled.fired)

@@ -25,7 +25,7 @@ from tuner.device import Device
 from tuner.finalists import Finalists
 from tuner.meter import Meter
 
-COVER_GROUP = "cover"
+COVER_GROUP, BASELINE_TEMPLATE = "cover", "baseline"
 _NEW_PER_CONTEST = 3
 _CONTEST_SECONDS = 2.5
 _IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
@@ -76,6 +76,7 @@ class ProgramStage:
         self._number = first_number
         self._champion: _Champion | None = None
         self._unfused_us: float | None = None
+        self._contest_seconds = 0.0
         self._trials = 0
         self._failures = 0
 
@@ -87,10 +88,9 @@ class ProgramStage:
         pending = study.next(_NEW_PER_CONTEST)
         while pending:
             self._check_stop()
-            start = time.monotonic()
             results = self._contest([covers[i] for i in pending], unfused)
             study.record(pending, results)
-            if self._meter.remaining_seconds < 1.5 * (time.monotonic() - start):
+            if not self._has_time():
                 break
             pending = study.next(_NEW_PER_CONTEST)
         return self._outcome()
@@ -98,7 +98,10 @@ class ProgramStage:
     def _outcome(self) -> Outcome:
         """The champion; where it does not beat the baseline, the framework's plan competes."""
         champion = self._champion
-        if champion is None or champion.measured_us >= _IMPROVED_BELOW * champion.baseline_us:
+        beaten = champion is not None and (
+            champion.measured_us >= _IMPROVED_BELOW * champion.baseline_us
+        )
+        if champion is None or (beaten and self._has_time()):
             framework = self._finalists.framework()
             if framework is not None:
                 self._contest([framework], None)
@@ -114,6 +117,10 @@ class ProgramStage:
             self._failures,
         )
 
+    def _has_time(self) -> bool:
+        """Whether another contest like the last one fits into the budget."""
+        return self._meter.remaining_seconds > self._contest_seconds
+
     def _contest(
         self, covers: Sequence[FusionPlan], unfused: FusionPlan | None
     ) -> list[float | None]:
@@ -122,11 +129,13 @@ class ProgramStage:
         entrants = list(covers)
         if previous is not None and previous.cover not in entrants:
             entrants.append(previous.cover)
+        start = time.monotonic()
         result = self._device.contest(self._task(entrants))
+        self._contest_seconds = time.monotonic() - start
         if isinstance(result.baseline, Failure):
             raise InvalidInput(f"the framework cannot run the program: {result.baseline.message}")
         self._crown(entrants, result, result.baseline)
-        self._record(covers, result.contenders)
+        self._record(covers, result.contenders, result.baseline)
         times = [_time_us(contender) for contender in result.contenders]
         if unfused in entrants:
             self._unfused_us = times[entrants.index(unfused)]
@@ -157,15 +166,28 @@ class ProgramStage:
                 },
             )
 
-    def _record(self, covers: Sequence[FusionPlan], contenders: Sequence[Contender]) -> None:
-        trials: list[Trial] = []
-        for cover, contender in zip(covers, contenders, strict=False):
-            point = (("groups", len(cover.groups)), ("cover", self._number))
-            trials.append(Trial(COVER_GROUP, self._number, COVER_GROUP, point, contender.result))
-            self._number += 1
-        self._trials += len(trials)
-        self._failures += sum(isinstance(trial.result, Failure) for trial in trials)
-        self._archive.add_trials(trials)
+    def _record(
+        self,
+        covers: Sequence[FusionPlan],
+        contenders: Sequence[Contender],
+        baseline: Measurement,
+    ) -> None:
+        tried = [
+            Trial(
+                COVER_GROUP, self._number + i, COVER_GROUP, (("groups", len(c.groups)),), r.result
+            )
+            for i, (c, r) in enumerate(zip(covers, contenders, strict=False))
+        ]
+        self._number += len(tried)
+        self._trials += len(tried)
+        self._failures += sum(isinstance(trial.result, Failure) for trial in tried)
+        reference = Trial(COVER_GROUP, self._number, BASELINE_TEMPLATE, (), baseline)
+        self._number += 1
+        self._archive.add_trials([*tried, reference])
+
+
+def _cover_trial(number: int, cover: FusionPlan, result: Measurement | Failure) -> Trial:
+    return Trial(COVER_GROUP, number, COVER_GROUP, (("groups", len(cover.groups)),), result)
 
 
 def _time_us(contender: Contender) -> float | None:

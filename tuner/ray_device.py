@@ -6,6 +6,7 @@ Actors have `max_restarts=0`: when one is lost the driver makes another and repe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -46,6 +47,9 @@ class _DeviceActor:
     def child_pid(self) -> int | None:
         return self._device.child_pid
 
+    def pid(self) -> int:
+        return os.getpid()
+
     def close(self) -> None:
         self._device.close()
 
@@ -67,6 +71,12 @@ class RayDevice:
     def child_pid(self) -> int | None:
         """Pid of the process candidates run in, if it lives."""
         pid: int | None = self._ask(lambda actor: actor.child_pid.remote())
+        return pid
+
+    @property
+    def actor_pid(self) -> int:
+        """Pid of the actor's process, as seen on its node."""
+        pid: int = self._ask(lambda actor: actor.pid.remote())
         return pid
 
     def measure(

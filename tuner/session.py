@@ -25,7 +25,7 @@ from tuner.finalists import Finalists
 from tuner.group_stage import GroupStage
 from tuner.meter import Meter
 from tuner.prepare import prepare
-from tuner.program_stage import COVER_GROUP, ProgramStage
+from tuner.program_stage import BASELINE_TEMPLATE, COVER_GROUP, ProgramStage
 from tuner.search import NestSearch
 from tuner.summary import published
 from tuner.tasks import Tasks
@@ -33,7 +33,8 @@ from tuner.tasks import Tasks
 LIBRARY_TEMPLATE = "framework"
 _LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
 _LIBRARY_BATCH = 8
-_RESERVE_SHARE, _RESERVE_MOST = 0.25, 15.0  # of the budget for the whole-program stage, seconds
+_RESERVE_LEAST, _RESERVE_MOST = 0.15, 0.4  # of the budget for the whole-program stage
+_RESERVED_RUNS = 40  # runs of the program that fit into that stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class Session:
         self._model = model or AnalyticModel()
         self._templates = tuple(templates or cpu_templates(device.target))
         self._resumed = list(archive.resumed())
-        tuned = [t for t in self._resumed if t.template != LIBRARY_TEMPLATE]
+        references = (LIBRARY_TEMPLATE, BASELINE_TEMPLATE)
+        tuned = [t for t in self._resumed if t.template not in references]
         self._meter = Meter(assignment.request.budget, assignment.spent_seconds, len(tuned))
 
     @property
@@ -98,7 +100,7 @@ class Session:
             self._meter,
             self._check_stop,
         )
-        stage.run(self._reserve_seconds())
+        stage.run(self._reserve_seconds(costs))
         return stage.failures + sum(isinstance(t.result, Failure) for t in self._resumed)
 
     def _program_stage(self, tasks: Tasks, costs: CostBook) -> ProgramStage:
@@ -115,10 +117,11 @@ class Session:
             first_number=max(covers, default=-1) + 1,
         )
 
-    def _reserve_seconds(self) -> float:
-        """What the whole-program stage keeps for itself."""
+    def _reserve_seconds(self, costs: CostBook) -> float:
+        """What the whole-program stage keeps for itself: builds, and some runs of the program."""
         seconds = self._meter.budget.seconds
-        return max(min(0.4 * seconds, 2.5), min(_RESERVE_SHARE * seconds, _RESERVE_MOST))
+        runs = _RESERVED_RUNS * sum(o.cost_us for o in costs.library_options()) / 1e6
+        return min(_RESERVE_MOST * seconds, max(_RESERVE_LEAST * seconds, 2.5 + runs))
 
     def _search_maker(self, tasks: Tasks) -> Callable[[str], NestSearch]:
         resumed: dict[str, list[Trial]] = {}

@@ -13,7 +13,7 @@ from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load, LoopNest, St
 from kernel_gen.ir.types import ValueDomain
 from tuner.boundary import with_ambiguity
 from tuner.check import Tolerance, mismatch, reduction_length, tolerance
-from tuner.operands import mixed_operands, index_bounds, plain_operands
+from tuner.operands import index_bounds, mixed_operands, plain_operands
 from tuner.outputs import OutputBuffer
 from tuner.reference import reference
 

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+import tuner_kernels as kernels
+from tuner_kernels import kernel
+from tuner_nests import scale_nest
+
+from kernel_gen.ir.types import ValueDomain
+from kernel_gen.records import Measurement
+from tuner.messages import KernelTask, NestCheck
+from tuner.protocol import Limits
+
+if TYPE_CHECKING:
+    from tuner.ray_device import RayDevice
+
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
+CHECK = NestCheck("scale", scale_nest(), (ValueDomain(), ValueDomain()))
+
+
+def works(device: RayDevice) -> bool:
+    task = KernelTask(CHECK, kernel(kernels.RIGHT), limits=Limits(max_seconds=0.02))
+    return isinstance(device.measure([task])[0].result, Measurement)
+
+
+def test_a_killed_actor_is_replaced_and_takes_its_children_along(ray_device: RayDevice) -> None:
+    assert works(ray_device)
+    actor, child = ray_device.actor_pid, ray_device.child_pid
+    assert child is not None
+    os.kill(actor, signal.SIGKILL)
+    assert works(ray_device)
+    assert ray_device.actor_pid != actor
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(child)
+
+
+def test_the_actor_runs_at_normal_priority(ray_device: RayDevice) -> None:
+    assert psutil.Process(ray_device.actor_pid).nice() == 0
+
+
+def test_ray_leaves_the_signal_handlers_alone(ray_device: RayDevice) -> None:
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

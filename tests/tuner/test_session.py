@@ -1,0 +1,162 @@
+import itertools
+from collections.abc import Callable, Sequence
+
+import pytest
+from tuner_jobs import Sabotaged, assignment, measurement, pointwise, steady_times
+from tuner_templates import TARGET
+
+from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.records import Failure, Measurement, Stage, Trial
+from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.plan import Plan
+from tuner.archive import MemoryArchive
+from tuner.device import LocalDevice
+from tuner.replay import Lookup, ReplayDevice, replay
+from tuner.session import Assignment, Session
+
+
+class Stopped(Exception):
+    pass
+
+
+def run(
+    lookup: Lookup, subject: Assignment | None = None, archive: MemoryArchive | None = None
+) -> tuple[Plan, MemoryArchive]:
+    kept = archive or MemoryArchive()
+    device = ReplayDevice(TARGET, lookup)
+    return Session(subject or assignment(TARGET, trials=20), device, kept).run(), kept
+
+
+def kernel_trials(archive: MemoryArchive) -> list[Measurement | Failure]:
+    return [t.result for t in nest_trials(archive.trials)]
+
+
+def nest_trials(trials: Sequence[Trial]) -> list[Trial]:
+    return [t for t in trials if t.template not in ("framework", "baseline", "cover")]
+
+
+def test_three_ops_become_one_kernel_where_that_is_cheaper() -> None:
+    plan, archive = run(steady_times())
+    assert [type(group) for group in plan.cover.groups] == [FusionGroup]
+    assert plan.kernels[0].ops == ("add", "relu", "mul")
+    assert plan.summary.improved
+    assert plan.summary.measured_us == pytest.approx(5.0)
+    assert {"library", "tune-groups", "whole-program"} <= {
+        str(data["phase"]) for kind, data in archive.events if kind == "progress"
+    }
+
+
+def test_the_framework_is_published_where_nothing_beats_it() -> None:
+    plan, _ = run(steady_times(kernel_us=500.0, framework_us=20.0))
+    assert plan.kernels == ()
+    assert not plan.summary.improved
+    assert {entry.op for entry in plan.summary.unfused} == {"add", "relu", "mul"}
+
+
+def test_a_budget_of_trials_is_kept() -> None:
+    _, archive = run(steady_times(), assignment(TARGET, trials=7))
+    assert len(kernel_trials(archive)) == 7
+
+
+def test_an_exhausted_search_ends_before_its_budget() -> None:
+    plan, archive = run(steady_times(), assignment(TARGET, seconds=3600.0))
+    assert plan.summary.tuning_seconds < 60
+    assert len(kernel_trials(archive)) > 7
+
+
+def test_the_published_kernel_is_the_fastest_one_tried() -> None:
+    counter = itertools.count()
+
+    def lookup(group: str, template: str, point: object) -> Measurement:
+        return measurement(20.0 if template in ("framework", "baseline") else 9 - next(counter) % 5)
+
+    plan, archive = run(lookup)
+    best = min(t.median_us for t in nest_trials(archive.trials) if t.median_us is not None)
+    assert plan.kernels[0].measurement is not None
+    assert plan.kernels[0].measurement.median_us == best
+
+
+def test_failures_leave_the_framework() -> None:
+    def lookup(group: str, template: str, point: object) -> Measurement | Failure:
+        if template in ("framework", "baseline"):
+            return measurement(20.0)
+        return Failure(Stage.CHECK, "wrong-result", "planted")
+
+    plan, archive = run(lookup)
+    assert plan.kernels == ()
+    assert plan.summary.failures == len(kernel_trials(archive)) > 0
+
+
+def test_a_stopped_job_goes_on_from_its_trials() -> None:
+    calls = itertools.count()
+
+    def stop_at_fourth_call() -> None:
+        if next(calls) == 3:
+            raise Stopped
+
+    archive = MemoryArchive()
+    device = ReplayDevice(TARGET, steady_times())
+    subject = assignment(TARGET, trials=20)
+    with pytest.raises(Stopped):
+        Session(subject, device, archive, stop_at_fourth_call).run()
+    before = archive.trials
+    assert before
+    plan, after = run(steady_times(), subject, MemoryArchive(resumed=before))
+    points = [(t.group, t.number, t.point) for t in [*before, *after.trials]]
+    assert len(set(points)) == len(points)
+    assert plan.summary.trials >= len(nest_trials(before)) > 0
+    assert len(nest_trials([*before, *after.trials])) == 20
+
+
+def test_a_recorded_search_replays_without_a_device() -> None:
+    subject = assignment(TARGET, trials=15)
+    plan, archive = run(steady_times(), subject)
+    again = replay(subject, archive.trials, TARGET)
+    assert again.cover == plan.cover
+    assert [k.schedule for k in again.kernels] == [k.schedule for k in plan.kernels]
+
+
+def test_a_whole_job_on_this_machine(local_device: LocalDevice) -> None:
+    archive = MemoryArchive()
+    subject = assignment(local_device.target, seconds=60.0, trials=6)
+    plan = Session(subject, local_device, archive).run()
+    assert plan.key == subject.key
+    assert plan.summary.baseline_us > 0
+    assert all(isinstance(t.result, Measurement) for t in archive.trials if t.group != "cover")
+
+
+CRASH, HANG, WRONG = "crash", "hang", "wrong"
+
+
+def sabotage(how: str) -> Callable[[str, str], str]:
+    """Candidates with the numbers 0, 1 and 2 of every nest go wrong."""
+    broken = {
+        CRASH: "__builtin_trap();",
+        HANG: "for (volatile int i = 1; i;) {}",
+        WRONG: "return 0;",
+    }[how]
+
+    def change(symbol: str, text: str) -> str:
+        head = f"int {symbol}(const gaf_kernel_args *args) {{"
+        assert head in text
+        return text.replace(head, head + broken) if symbol.endswith("_1") else text
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [(CRASH, "kernel-crash"), (HANG, "kernel-hang"), (WRONG, "wrong-result")],
+)
+def test_a_planted_fault_costs_one_trial_with_its_reason(
+    local_device: LocalDevice, how: str, code: str
+) -> None:
+    template = Sabotaged(pointwise(host_target()), sabotage(how))
+    archive = MemoryArchive()
+    subject = assignment(local_device.target, trials=6)
+    plan = Session(subject, local_device, archive, templates=[template]).run()
+    failed = [t for t in archive.trials if isinstance(t.result, Failure)]
+    assert {t.result.code for t in failed if isinstance(t.result, Failure)} == {code}
+    assert {t.number for t in failed} == {1}
+    assert any(isinstance(t.result, Measurement) for t in archive.trials if t.group != "cover")
+    assert plan.summary.failures == len(failed)

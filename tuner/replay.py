@@ -1,0 +1,102 @@
+"""Running a search again without a device, from recorded trials or from any table of results.
+
+Nothing is built and nothing runs: candidates get the result recorded for their nest, template and
+point, plans the sum of their groups' times. What was never tried fails as `not-recorded`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement, Protocol, Stage, Trial
+from kernel_gen.runtime.assemble import assemble
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.plan import Artifact, Plan, SearchSummary
+from tuner.archive import MemoryArchive
+from tuner.contest import Contender, ContestResult, ContestTask, Entry, GraphTask
+from tuner.messages import UNTRIED, KernelTask, TaskResult
+from tuner.program_stage import BASELINE_TEMPLATE, COVER_GROUP
+from tuner.session import LIBRARY_TEMPLATE, Assignment, Session
+
+Point = tuple[tuple[str, int | str], ...]
+Lookup = Callable[[str, str, Point], Measurement | Failure | None]
+
+_UNKNOWN = SearchSummary(0.0, 0.0, 0.0, False, 0, 0, 0.0, 0.0)
+_PROTOCOL = Protocol(1, 1, 0, "warm", clock="recorded", simulated=True)
+NOT_RECORDED = Failure(Stage.RUN, "not-recorded", "this candidate is not in the record")
+
+
+def recorded(trials: Sequence[Trial]) -> Lookup:
+    """Results by group, template and point; the last record of a point counts."""
+    table = {(trial.group, trial.template, trial.point): trial.result for trial in trials}
+    return lambda group, template, point: table.get((group, template, point))
+
+
+class _NoCompiler(Compiler):
+    """Stands where plans are assembled that nobody will load."""
+
+    def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
+        return Artifact("replay.so", hashlib.sha256(b"").hexdigest(), b"")
+
+
+_COMPILER = _NoCompiler(("none",), "none", Path("none"))
+
+
+class ReplayDevice:
+    """`Device` over a table of results."""
+
+    def __init__(self, target: Target, lookup: Lookup) -> None:
+        self._target = target
+        self._lookup = lookup
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    def measure(
+        self, tasks: Sequence[KernelTask], seconds: float | None = None
+    ) -> list[TaskResult]:
+        if seconds is not None and seconds <= 0:
+            return [TaskResult(UNTRIED) for _ in tasks]
+        return [
+            TaskResult(self._lookup(t.check.key, t.template, t.point) or NOT_RECORDED)
+            for t in tasks
+        ]
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        return [self._lookup(t.graph.digest, LIBRARY_TEMPLATE, ()) or NOT_RECORDED for t in tasks]
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        contenders = tuple(self._contender(task, entry) for entry in task.entries)
+        baseline = self._lookup(COVER_GROUP, BASELINE_TEMPLATE, ())
+        slowest = max((entry.expected_us for entry in task.entries), default=0.0)
+        return ContestResult(baseline or _simulated(slowest), contenders)
+
+    def close(self) -> None:
+        return
+
+    def _contender(self, task: ContestTask, entry: Entry) -> Contender:
+        plan = assemble(
+            task.program,
+            task.graph,
+            task.key,
+            entry.cover,
+            entry.kernels,
+            self._target,
+            _COMPILER,
+            _UNKNOWN,
+        )
+        return Contender(plan, _simulated(entry.expected_us))
+
+
+def _simulated(us: float) -> Measurement:
+    return Measurement((us,), _PROTOCOL)
+
+
+def replay(assignment: Assignment, trials: Sequence[Trial], target: Target) -> Plan:
+    """The plan that the search would publish if it met the recorded results again."""
+    return Session(assignment, ReplayDevice(target, recorded(trials)), MemoryArchive()).run()
