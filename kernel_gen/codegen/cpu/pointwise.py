@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.emit import Binding, Emitter, Scope
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
+from kernel_gen.codegen.cpu.rowspace import by_contiguity
 from kernel_gen.codegen.cpu.simplify import simplify
+from kernel_gen.codegen.cpu.transposed import Tile, tile_loops, transposable
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
 from kernel_gen.codegen.source import KernelSource
@@ -15,11 +17,11 @@ from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.loopnest import Axis, Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target
 from kernel_gen.ir.types import Dim
-from kernel_gen.schedule.schedule import Parameter, Point, Schedule, Space
+from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
 
 _ENOUGH_TASKS = 64  # outer steps beyond which further axes become plain inner loops
-_BLOCKS = (1024, 4096, 16384)
+_BLOCKS = (64, 128, 256, 1024, 4096, 16384)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +45,22 @@ class Pointwise:
         if refused is not None:
             raise InvalidGraph(refused.sentence)
         flat = simplify(flatten(nest))
-        axes = tuple(a.name for a in reversed(flat.axes)) or ("",)
+        axes = _vector_axes(flat)
         parameters = (
             Parameter("axis", axes),
+            Parameter("across", _across_axes(flat, axes)),
             Parameter("block", _BLOCKS),
             Parameter("unroll", (1, 2, 4)),
             Parameter("stream", (0, 1)),
             Parameter("threads", ("one", "all")),
         )
-        best = (
-            ("axis", axes[0]),
-            ("block", 4096),
-            ("unroll", 2),
-            ("stream", 0),
-            ("threads", "all"),
-        )
-        return Space(parameters, (best,))
+        return Space(parameters, _seeds(flat, axes))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
+        flat = simplify(flatten(nest))
+        axis, across = str(point["axis"]), str(point["across"])
+        if across and (across == axis or not transposable(flat, across, axis)):
+            return Refusal("no-transposed-read", f"no read is transposed from {axis} to {across}")
         return Schedule(self.name, decisions(point))
 
     def generate(
@@ -72,7 +72,9 @@ class Pointwise:
         extent = flat.extent(axis) if axis else 1
         emitter = Emitter(flat, unit, _lanes(flat, target, extent), _streamed(flat, schedule))
         root = emitter.root()
-        if axis:
+        if axis and choice(schedule, "across"):
+            _tiles(emitter, root, axis, schedule)
+        elif axis:
             _loops(emitter, root, axis, schedule)
         else:
             for store in flat.stores:
@@ -82,6 +84,32 @@ class Pointwise:
 
 def _store_axes(nest: LoopNest, position: int) -> set[str]:
     return {a for index in nest.stores[position].index for a in index.axes()}
+
+
+def _vector_axes(flat: FlatNest) -> tuple[str, ...]:
+    """Axes worth vectorising: those with stride one in some access, or else the last one."""
+    ranked = by_contiguity(flat, tuple(a.name for a in flat.axes))
+    useful = [a for a in ranked if any(x.at.coeff(a).const == 1 for x in flat.accesses())]
+    return tuple(useful or ranked[:1]) or ("",)
+
+
+def _across_axes(flat: FlatNest, axes: tuple[str, ...]) -> tuple[str, ...]:
+    """ "" (no tiles), and the axes along which some read transposed from a vector axis runs."""
+    names = [a.name for a in flat.axes]
+    found = [u for u in names if any(u != v and transposable(flat, u, v) for v in axes)]
+    return ("", *found)
+
+
+def _seeds(flat: FlatNest, axes: tuple[str, ...]) -> tuple[tuple[tuple[str, Choice], ...], ...]:
+    """Along the stores' contiguous axis, in tiles if a read is transposed; then plainly."""
+    along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
+    plain: dict[str, Choice] = {"axis": along, "across": "", "block": 4096, "unroll": 2,
+                                "stream": 0, "threads": "all"}  # fmt: skip
+    across = [
+        u for u in _across_axes(flat, axes)[1:] if u != along and transposable(flat, u, along)
+    ]
+    points = [{**plain, "across": u, "block": 128} for u in across[:1]]
+    return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
 
 
 def _lanes(flat: FlatNest, target: Target, extent: Dim) -> Lanes:
@@ -117,6 +145,36 @@ def _loops(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None
     vector_loop(emitter, scopes[-1], axis, start, "end", int(str(choice(schedule, "unroll"))))
     for scope in reversed(scopes):
         scope.close()
+
+
+def _tiles(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None:
+    """Blocks of two axes over threads; in each block register tiles, then its ragged edges."""
+    flat, lanes = emitter.nest, emitter.lanes.count
+    across = str(choice(schedule, "across"))
+    block = max(min(int(str(choice(schedule, "block"))), 512) // lanes * lanes, lanes)
+    parts = [
+        Part(a.name, flat.extent_text(a.name)) for a in flat.axes if a.name not in (axis, across)
+    ]
+    for a in (across, axis):
+        parts.append(Part(a, f"({flat.extent_text(a)} + {block - 1}) / {block}", block))
+    loop = split_over_threads(root, parts)
+    ends = {}
+    for a in (across, axis):
+        start, extent = loop.axes[a].text, flat.extent_text(a)
+        ends[a] = emitter.fresh("q")
+        loop.add(
+            f"const gaf_i64 {ends[a]} = "
+            f"{start} + {block} < {extent} ? {start} + {block} : {extent};"
+        )
+    u0, v0 = loop.axes.pop(across).text, loop.axes.pop(axis).text
+    u1, v1 = tile_loops(emitter, loop, Tile(across, axis, u0, ends[across], v0, ends[axis]))
+    for low, high, start in ((u0, u1, v1), (u1, ends[across], v0)):
+        name = emitter.fresh("i")
+        head = f"for (gaf_i64 {name} = {low}; {name} < {high}; {name}++) {{"
+        rest = loop.open(head, {across: Binding(name)})
+        vector_loop(emitter, rest, axis, start, ends[axis], 1)
+        rest.close()
+    loop.close()
 
 
 def vector_loop(
