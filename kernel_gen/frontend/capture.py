@@ -54,8 +54,6 @@ def capture(
     args, kwargs = split_inputs(example_inputs, example_kwargs)
     program = export(as_module(model), args, kwargs, dynamic_shapes)
     literals, layouts = literal_names(program.graph), result_layouts(program)
-    if needs_functional_form(program):
-        program = decompose(program, {})
     try:
         state = _read_fully(program, literals)
         return _finish(state, layouts, args, kwargs)
@@ -80,7 +78,7 @@ def _read_fully(program: torch.export.ExportedProgram, literals: frozenset[str])
     tried: set[Any] = set()
     table = decompositions(without_rule(program))
     for _ in range(_ROUNDS):
-        if table:
+        if table or needs_functional_form(program):
             tried |= set(table)
             program = decompose(program, table)
         state = read(program, literals, final=False)

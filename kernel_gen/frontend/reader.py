@@ -46,10 +46,20 @@ _SHAPE_TAKING = frozenset(
 
 
 def without_rule(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:
-    """Operators of the program that no lowering knows."""
+    """Operators of the program, in functional form, that no lowering knows."""
     targets = {node.target for node in program.graph.nodes if node.op == "call_function"}
-    overloads = {t for t in targets if isinstance(t, torch._ops.OpOverload)}
+    overloads = {_functional(t) for t in targets if isinstance(t, torch._ops.OpOverload)}
     return {t for t in overloads if _rule(t) is None}
+
+
+def _functional(target: torch._ops.OpOverload) -> torch._ops.OpOverload:
+    """The form that does not write: aten.mul_.Tensor -> aten.mul.Tensor."""
+    namespace, packet = target._schema.name.split("::")
+    if not target._schema.is_mutable or namespace != "aten" or not packet.endswith("_"):
+        return target
+    plain = getattr(torch.ops.aten, packet[:-1], None)
+    found = getattr(plain, target._overloadname or "default", None)
+    return found if isinstance(found, torch._ops.OpOverload) else target
 
 
 def _rule(target: torch._ops.OpOverload) -> LoweringRule | None:
@@ -188,7 +198,7 @@ def _lowered(
 ) -> Val | tuple[Val | None, ...]:
     rule = _rule(target)
     if rule is None:
-        raise _refusal(target)
+        raise _refusal(target, _bind(state, node, target))
     if any(
         used and kind is None
         for used, kind in zip(state.lowering.used, state.lowering.out, strict=True)
@@ -207,8 +217,10 @@ def _lowered(
     return found[0] if isinstance(result, Val) else found  # type: ignore[return-value]
 
 
-def _refusal(target: torch._ops.OpOverload) -> NotLowered:
-    if torch.Tag.nondeterministic_seeded in target.tags:
+def _refusal(target: torch._ops.OpOverload, arguments: Mapping[str, Any]) -> NotLowered:
+    # Recurrent layers draw random numbers for dropout between layers only.
+    drops = arguments.get("train", True) and arguments.get("dropout", True)
+    if torch.Tag.nondeterministic_seeded in target.tags and drops:
         return NotLowered(f"{target} draws random numbers", code="random", decompose=False)
     return NotLowered(f"{target} has no form in primitives")
 

@@ -303,3 +303,9 @@ def test_capture_leaves_the_model_alone() -> None:
 def test_what_cannot_be_captured_says_so(program: Any, x: Tensor, words: str) -> None:
     with pytest.raises(UnsupportedModel, match=words):
         capture(program, (x,))
+
+
+def test_recurrent_layers_stay_with_torch_and_are_not_random() -> None:
+    captured = assert_as_eager(nn.LSTM(5, 3, batch_first=True).eval(), (X[None],))
+    codes = [n.attr("code") for n in captured.graph.nodes if n.op == "framework"]
+    assert codes == ["no-lowering"]

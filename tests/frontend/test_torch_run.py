@@ -1,4 +1,4 @@
-"""Running graphs by torch: against the reference on random graphs, memory of results, speed paths."""
+"""Running graphs by torch: against the reference on random graphs, and the memory of results."""
 
 from __future__ import annotations
 
