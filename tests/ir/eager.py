@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -181,6 +182,15 @@ def _clamp(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
     return x.clamp(attrs["low"], attrs["high"])
 
 
+def _spread(
+    function: Callable[..., torch.Tensor], x: torch.Tensor, attrs: Attributes
+) -> torch.Tensor:
+    """var and std; torch warns of too few elements even where the result is empty."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*degrees of freedom is <= 0")
+        return function(x, attrs["dims"], correction=attrs["correction"], keepdim=attrs["keepdim"])
+
+
 def _elu(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
     return torch.ops.aten.elu(x, attrs["alpha"], attrs["scale"], 1.0)
 
@@ -219,7 +229,7 @@ _SPECIAL: dict[str, Callable[[Sequence[torch.Tensor], Attributes], torch.Tensor]
     "elu": lambda x, a: _elu(x[0], a),
     "clamp": lambda x, a: _clamp(x[0], a),
     "mean": lambda x, a: x[0].mean(a["dims"], keepdim=a["keepdim"]) if a["dims"] else x[0],
-    "var": lambda x, a: x[0].var(a["dims"], correction=a["correction"], keepdim=a["keepdim"]),
-    "std": lambda x, a: x[0].std(a["dims"], correction=a["correction"], keepdim=a["keepdim"]),
+    "var": lambda x, a: _spread(torch.var, x[0], a),
+    "std": lambda x, a: _spread(torch.std, x[0], a),
     "attention": _attention,
 }
