@@ -1,8 +1,9 @@
 """Candidates: the groups of a program that a search may choose from.
 
 Groups grow from each node along producers, consumers and siblings that read the same value; only
-groups that lower and that some template takes are grown further. First each node's group grows
-greedily as far as it can, then all growths are tried breadth first, up to the limits.
+groups that lower and that some template takes are grown further. First the program is cut greedily
+into groups as large as can be, and grown from its outputs; then all growths are tried breadth
+first, up to the limits.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Limits:
 
     nodes: int = 24
     groups: int = 2000
-    lowered: int = 800
+    lowered: int = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +162,22 @@ class _Growth:
         self._found: dict[FusionGroup, Candidate] = {}
         self._refusals: dict[tuple[int, ...], Refusal] = {}
         self._siblings = self._sibling_masks()
+        results = {output.value for output in program.outputs}
+        self._returned = mask_of(self._made_by[v] for v in results if v in self._made_by)
+        self._absorbed = mask_of(filter(self._is_absorbed, range(len(program.nodes))))
 
     def run(self) -> None:
         """Finds groups until all are known or a limit is reached."""
         seeds = [i for i in range(len(self._program.nodes)) if i not in self._constant]
         singles = [self._completed(1 << i) for i in seeds]
         kept = [mask for mask in singles if self._try(mask)]
+        reached = 0
         for mask in kept:
-            self._grow_greedily(mask)
+            if not mask & reached & ~self._absorbed:
+                reached |= self._grow_greedily(mask, reached)
+        for mask in kept:
+            if mask & self._returned:
+                self._grow_greedily(mask, 0)
         waiting = deque(mask for mask, good in self._seen.items() if good)
         while waiting and not self._spent():
             mask = waiting.popleft()
@@ -193,11 +202,15 @@ class _Growth:
         limits = self._limits
         return len(self._found) >= limits.groups or self._judge.judged >= limits.lowered
 
-    def _grow_greedily(self, mask: int) -> None:
-        """Takes the first legal growth again and again."""
+    def _grow_greedily(self, mask: int, reached: int) -> int:
+        """Takes the first legal growth outside `reached` again and again; the largest group."""
         grown: int | None = mask
+        closed = reached & ~self._absorbed
         while grown is not None and not self._spent():
-            grown = next((g for g in self._growths(grown) if self._try(g)), None)
+            mask = grown
+            free = (g for g in self._growths(mask) if not g & closed)
+            grown = next((g for g in free if self._try(g)), None)
+        return mask
 
     def _growths(self, mask: int) -> list[int]:
         """Completed groups that are one neighbour larger: producers and consumers first."""

@@ -39,9 +39,8 @@ class Draft:
 
 
 def draft_of(nest: NestBuilder, stores: tuple[Store, ...]) -> Draft:
-    """The statements of `nest` that `stores` need."""
-    full = Draft(nest.extents, tuple(nest.statements), tuple(nest.live), stores)
-    return rewritten(full, {}, nest.extents)
+    """A nest as it was built."""
+    return Draft(nest.extents, tuple(nest.statements), tuple(nest.live), stores)
 
 
 def rewritten(draft: Draft, axes: Mapping[str, Index], extents: Extents) -> Draft:

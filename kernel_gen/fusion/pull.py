@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernel_gen.fusion.affine import ZERO
+from kernel_gen.fusion.affine import ZERO, plain_axis
 from kernel_gen.fusion.nest_builder import NestBuilder, guarded
 from kernel_gen.fusion.region import Primitive, Region, Scalar
 from kernel_gen.fusion.views import (
@@ -40,6 +40,7 @@ class Puller:
         self._strict = strict
         self._memo: dict[tuple[int, Indices, Guards], int] = {}
         self._inner_axes: dict[tuple[int, int], str] = {}
+        self._around: list[tuple[Shape, Indices]] = []  # values being pulled, outermost first
 
     def shape(self, value: int) -> Shape:
         return self.region.types[value].shape
@@ -61,7 +62,9 @@ class Puller:
         )
         key = (value, at, guards)
         if key not in self._memo:
+            self._around.append((self.shape(value), at))
             self._memo[key] = self._make(value, at, guards)
+            self._around.pop()
         return self._memo[key]
 
     def _make(self, value: int, at: Indices, guards: Guards) -> int:
@@ -152,21 +155,41 @@ class Puller:
             return float(np.asarray(value).astype(numpy_dtype(dtype)))
         return value
 
-    def _inner_axis(self, node: Node, dim: int, at: Indices) -> str:
-        """The axis over which `node` sums: its own earlier one unless `at` depends on it."""
+    def _inner_axis(
+        self, node: Node, dim: int, taken: frozenset[str], *, shared: bool = False
+    ) -> str:
+        """The axis over which `node` sums along `dim`, none of those that are `taken`: its own
+        earlier one, or with `shared` the one along which a reader of the sum runs, or a new one."""
         key = (node.output, dim)
+        shape = self.shape(node.inputs[0])
         axis = self._inner_axes.get(key)
-        if axis is None or axis in self.nest.live_axes(at):
-            (source, *_) = node.inputs
-            axis = self.nest.fresh_axis("r", self.shape(source)[dim])
+        if axis is None or axis in taken:
+            around = self._axis_around(shape, dim, taken) if shared else None
+            axis = around or self.nest.fresh_axis("r", shape[dim])
             self._inner_axes[key] = axis
         return axis
+
+    def _axis_around(self, shape: Shape, dim: int, taken: frozenset[str]) -> str | None:
+        """The axis along `dim` of the innermost value in work that is as long there."""
+        for other, at in reversed(self._around):
+            if len(other) == len(shape) and other[dim] == shape[dim]:
+                axis = plain_axis(at[dim])
+                if axis is not None and axis not in taken:
+                    return axis
+        return None
+
+    def _taken(self, at: Indices, guards: Guards) -> frozenset[str]:
+        """Axes over which an element at `at` cannot be summed: it depends on them."""
+        return self.nest.live_axes((*at, *(guard.index for guard in guards)))
 
     def _reduce(self, node: Node, at: Indices, guards: Guards) -> int:
         (value,) = node.inputs
         shape, dims, dtype = self.shape(value), int_tuple(node, "dims"), self.dtype(node.output)
         rest = [i for d, i in enumerate(at) if d not in dims] if node.attr("keepdim") else list(at)
-        axes = {d: self._inner_axis(node, d, at) for d in dims if shape[d] != 1}
+        taken, axes = self._taken(at, guards), {}
+        for d in (d for d in dims if shape[d] != 1):
+            axes[d] = self._inner_axis(node, d, taken, shared=True)
+            taken |= {axes[d]}
         source = [
             axis_index(axes[d]) if d in axes else ZERO if d in dims else rest.pop(0)
             for d in range(len(shape))
@@ -180,7 +203,7 @@ class Puller:
 
     def _contract(self, node: Node, at: Indices, guards: Guards) -> int:
         lhs, rhs = node.inputs
-        axis = self._inner_axis(node, len(self.shape(lhs)) - 1, at)
+        axis = self._inner_axis(node, len(self.shape(lhs)) - 1, self._taken(at, guards))
         inner, batch = axis_index(axis), self.shape(node.output)[:-2]
         left = (*broadcast_index(self.shape(lhs)[:-2], batch, at[:-2]), at[-2], inner)
         right = (*broadcast_index(self.shape(rhs)[:-2], batch, at[:-2]), inner, at[-1])

@@ -17,6 +17,7 @@ from kernel_gen.ir.types import TensorType
 
 Scalar = bool | int | float
 MAX_PRIMITIVES = 400
+MAX_DEPTH = 120  # primitives on one path: values are pulled recursively, a few frames each
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Region:
         self.types: list[TensorType] = list(program.values)
         self.producers: dict[int, Primitive] = {}
         self.scalars = dict(scalars)
+        self._depth: dict[int, int] = {}
         for position in group.nodes:
             self._add(program.nodes[position], explicit=True)
         if len(self.producers) > MAX_PRIMITIVES:
@@ -48,6 +50,10 @@ class Region:
         if kind is OpKind.COMPOSITE:
             self._inline(node)
         else:
+            depth = 1 + max((self._depth.get(value, 0) for value in node.inputs), default=0)
+            if depth > MAX_DEPTH:
+                raise RefusedError("group-too-large", f"a path of more than {MAX_DEPTH} primitives")
+            self._depth[node.output] = depth
             self.producers[node.output] = Primitive(node, explicit)
 
     def _inline(self, node: Node) -> None:

@@ -1,7 +1,8 @@
 """Sharing axes: a reduction runs over an axis that its neighbours already have.
 
-Lowering opens an axis of its own for each reduction. Softmax then reads its row three times, along
-three axes. Renaming them to one axis makes the reads one statement, and a row kernel possible.
+Lowering opens an axis of its own for a reduction unless a reader of the sum runs along it. A group
+norm, which reshapes in between, then reads its rows twice, along different axes. Renaming them
+makes the reads one statement, and a row kernel possible.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ Roles = Counter[tuple[int, int, int]]
 def share_axes(draft: Draft) -> Draft:
     """Axes of reductions renamed to axes of equal extent that are read the same way."""
     waiting = [axis for s in draft.statements if isinstance(s, Reduce) for axis in s.axes]
-    for axis in dict.fromkeys(waiting):
+    written = {axis for store in draft.stores for index in store.index for axis in index.axes()}
+    for axis in dict.fromkeys(axis for axis in waiting if axis not in written):
         target = _best_target(draft, axis)
         if target is not None:
             extents = {name: e for name, e in draft.extents.items() if name != axis}
