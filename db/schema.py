@@ -37,7 +37,10 @@ class Role(StrEnum):
 
     @property
     def rank(self) -> int:
-        return list(Role).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 class PlanStatus(StrEnum):

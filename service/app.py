@@ -59,7 +59,8 @@ def create_app(settings: Settings) -> FastAPI:
     context = _context(settings, store)
     app.state.context = context
     install(app)
-    for router in (graphs.router, jobs.router, plans.router, health.router):
+    routers = (plans.lookup_router, graphs.router, jobs.router, plans.router, health.router)
+    for router in routers:
         app.include_router(router)
     install_dashboard(app)
     app.add_middleware(

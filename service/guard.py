@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,12 +19,12 @@ _CONTENT_POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
-_ANSWER_HEADERS = {
-    "content-security-policy": _CONTENT_POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-}
+_ANSWER_HEADERS = (
+    (b"content-security-policy", _CONTENT_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 
 
 def known_hosts(host: str, allowed: Iterable[str]) -> frozenset[str] | None:
@@ -66,10 +66,8 @@ class Guard:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _ANSWER_HEADERS.items():
-                    headers.setdefault(name, value)
-                self._metrics.responses.labels(str(message["status"])).inc()
+                message["headers"] = [*message.get("headers", ()), *_ANSWER_HEADERS]
+                self._metrics.count_response(message["status"])
             await send(message)
 
         refused = self._refuse(scope["method"], Headers(scope=scope))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from db.store import Store
@@ -13,14 +15,25 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.responses = Counter(
+        self._responses = Counter(
             "gaf_http_responses", "HTTP answers by status", ["status"], registry=self.registry
         )
-        self.lookups = Counter(
+        self._lookups = Counter(
             "gaf_lookups", "plan lookups by result", ["result"], registry=self.registry
         )
         self._jobs = Gauge("gaf_jobs", "jobs by state", ["state"], registry=self.registry)
         self._devices = Gauge("gaf_devices_alive", "devices alive", registry=self.registry)
+
+        # Finding a child by its labels costs more than counting: the few there are are kept.
+        self._response = lru_cache(100)(lambda status: self._responses.labels(str(status)))
+        self._lookup = lru_cache(100)(self._lookups.labels)
+
+    def count_response(self, status: int) -> None:
+        self._response(status).inc()
+
+    def count_lookup(self, result: str) -> None:
+        """`result` is how a lookup matched, or the reason of a miss."""
+        self._lookup(result).inc()
 
     def text(self, store: Store) -> bytes:
         """The exposition text, with gauges as of now."""

@@ -30,6 +30,7 @@ from service.paging import Cursor, Limit, decode_cursor, encode_cursor
 from service.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["plans"])
+lookup_router = APIRouter(prefix="/v1", tags=["plans"])  # first among all routes: it is the hot one
 
 _IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
 _REVALIDATE = "private, no-cache"
@@ -64,7 +65,7 @@ _LOOKUP: dict[str, Any] = {
 }
 
 
-@router.get(
+@lookup_router.get(
     "/plans/lookup",
     response_class=Response,
     responses={
@@ -83,9 +84,9 @@ async def lookup(request: Request) -> Response:
     key, caller = _parse_lookup(request.scope["query_string"].decode("latin-1"))
     answer = context.store.lookup(key, caller)
     if isinstance(answer, Miss):
-        context.metrics.lookups.labels(answer.reason.value).inc()
+        context.metrics.count_lookup(answer.reason.value)
         raise _miss(answer)
-    context.metrics.lookups.labels(answer.match).inc()
+    context.metrics.count_lookup(answer.match)
     return _found(answer, request.headers.get("if-none-match", ""))
 
 
@@ -112,7 +113,8 @@ def _miss(miss: Miss) -> Problem:
 def _parse_lookup(query: str) -> tuple[str, Caller]:
     """Key and caller; raises InvalidInput."""
     values = {name: found[-1] for name, found in parse_qs(query).items()}
-    key = values.get("key")
+    # Targets hold "+", which means a blank in a query unless the caller escaped it; keys hold none.
+    key = values.get("key", "").replace(" ", "+")
     if not key:
         raise InvalidInput("lookup: the query needs key=gaf1:…")
     abi = values.get("abi")

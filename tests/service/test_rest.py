@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -248,6 +250,16 @@ def test_a_lookup_hits_revalidates_and_misses(service: Service) -> None:
     ):
         problem = assert_problem(service.http.get(url, params=params), 404, "plan-miss")
         assert (problem["reason"], problem["job"]) == (reason, None)
+
+
+def test_a_key_with_a_plus_is_found_escaped_or_not(sqlite_service: Service) -> None:
+    target = dataclasses.replace(samples.OTHER_TARGET, features=("avx512bf16",))
+    plan = samples.plan(target=target)
+    assert "+" in str(plan.key)
+    sqlite_service.store.plans.publish(plan)
+    for key in (str(plan.key), quote(str(plan.key))):
+        answer = sqlite_service.http.get(f"/v1/plans/lookup?key={key}")
+        assert answer.json()["id"] == plan.id
 
 
 def test_a_lookup_names_the_job_that_is_tuning(service: Service) -> None:
