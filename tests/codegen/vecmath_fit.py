@@ -111,23 +111,13 @@ def main() -> None:
         ),
     )
     show(
-        "ERF: erf(x) = x + x P(x^2), |x| < 0.85",
+        "ERF: erf(x) = 1 - e^-Q(x), Q(x) = x + x P(x), 0 < x < 3.95",
         fit(
-            lambda s: mpmath.erf(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1,
-            1e-9,
-            0.85**2,
-            range(6),
-            lambda s: mpmath.sqrt(s) / mpmath.erf(mpmath.sqrt(s)),
-        ),
-    )
-    show(
-        "ERFC: erfc(x) = e^-Q(x), 0.85 < x < 4",
-        fit(
-            lambda x: -mpmath.log(mpmath.erfc(x)),
-            0.85,
-            4.0,
-            range(7),
-            lambda x: mpmath.erfc(x) / mpmath.erf(x),
+            lambda x: -mpmath.log(mpmath.erfc(x)) / x - 1,
+            1e-6,
+            3.95,
+            range(9),
+            lambda x: x * mpmath.erfc(x) / mpmath.erf(x),
         ),
     )
     show(

@@ -29,6 +29,7 @@ from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
 
+_SHORT_ROW = 64  # elements; below, a vector of rows may beat vectors along rows
 _KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
 
 
@@ -44,8 +45,18 @@ class RowTemplate:
         if refused is not None:
             return refused
         _, plan = prepared(nest)
-        if self.columns and not plan.phases[0].phase.outer:
+        staged = plan.phases[0]
+        kept = _unit_strides(staged.nest, staged.phase.outer)
+        reduced = _unit_strides(staged.nest, staged.phase.inner)
+        if not self.columns:
+            against = kept > 0 and reduced == 0
+            sentence = f"no access walks {staged.phase.inner} with stride one"
+            return Refusal("rows-strided", sentence) if against else None
+        if not staged.phase.outer:
             return Refusal("no-kept-axis", "everything is reduced: no axis is left to vectorise")
+        if kept < max(reduced, 1) and not _short_rows(staged):
+            sentence = f"most accesses walk {staged.phase.inner} with stride one"
+            return Refusal("columns-strided", sentence)
         return None
 
     def _axes(self, staged: StagedPhase) -> list[str]:
@@ -120,6 +131,18 @@ class RowTemplate:
         return staged_kernel(
             plan, flat, configure, symbol, parallel=threads != "one", stream=stream
         )
+
+
+def _unit_strides(nest: FlatNest, axes: tuple[str, ...]) -> int:
+    """The most accesses that walk one of `axes` with stride one."""
+    counts = (sum(x.at.coeff(a).const == 1 for x in nest.accesses()) for a in axes)
+    return max(counts, default=0)
+
+
+def _short_rows(staged: StagedPhase) -> bool:
+    """Whether a row has too few elements to fill vectors along it."""
+    inner = staged.phase.inner
+    return is_static(staged.nest, inner) and math.prod(_static(staged.nest, inner)) <= _SHORT_ROW
 
 
 def _rows(staged: StagedPhase) -> float:

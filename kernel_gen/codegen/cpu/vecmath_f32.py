@@ -25,6 +25,14 @@ _EXP_POLY = """\
   p = p * r + 0.4999999403953552f;
   p = (r * r) * p + r;"""
 
+_EXPM1_POLY = """\
+  F p = 0.0013868435053154826f + (F){};
+  p = p * r + 0.008366432040929794f;
+  p = p * r + 0.04166746139526367f;
+  p = p * r + 0.1666654497385025f;
+  p = p * r + 0.4999999701976776f;
+  p = (r * r) * p + r;"""
+
 F32_TEXT: dict[str, str] = {
     # p · 2^k, rounded once, for any integral k
     "scale": """\
@@ -69,12 +77,7 @@ static inline F NAME(F a) {{
   F x = low > a ? low : a;
   x = high < x ? high : x;
 {_REDUCE}
-  F p = 0.0013868435053154826f + (F){{}};
-  p = p * r + 0.008366432040929794f;
-  p = p * r + 0.04166746139526367f;
-  p = p * r + 0.1666654497385025f;
-  p = p * r + 0.4999999701976776f;
-  p = (r * r) * p + r;
+{_EXPM1_POLY}
   const F one = 1.0f + (F){{}}, half = @scale(one, k - 1.0f);
   const F y = 2.0f * (half * p + (half - 0.5f));
   return a == 0 ? a : y;
@@ -149,27 +152,26 @@ static inline F NAME(F x) {
   const F large = 1.0f - 2.0f / (@exp_mid(a + a) + 1.0f);
   return @copysign(a >= 0.6f ? large : small, x); /* a NaN is in `small` */
 }""",
-    "erf": """\
-static inline F NAME(F x) {
-  const F top = 4.0f + (F){}, size = @abs(x);
-  const F a = top < size ? top : size, s = x * x;
-  F p = -0.0006348518654704094f + (F){};
-  p = p * s + 0.0050577037036418915f;
-  p = p * s + -0.026807287707924843f;
-  p = p * s + 0.11282864958047867f;
-  p = p * s + -0.37612590193748474f;
-  p = p * s + 0.12837916612625122f;
-  const F small = x * p + x;
-  F q = -0.00020367502293083817f + (F){};
-  q = q * a + 0.003117851447314024f;
-  q = q * a + -0.022519078105688095f;
-  q = q * a + 0.10452601313591003f;
-  q = q * a + 0.6365188360214233f;
-  q = q * a + 1.128061056137085f;
-  q = q * a + 0.0001045155368046835f;
-  const F large = 1.0f - @exp_mid(-q);
-  return @copysign(a >= 0.85f ? large : small, x); /* a NaN is in `small` */
-}""",
+    # 1 - e^-q with q = -log(erfc(a)) = a + a·P(a): relative accuracy down to 0 by e^r - 1
+    "erf": f"""\
+static inline F NAME(F v) {{
+  const F top = 3.95f + (F){{}}, size = @abs(v);
+  const F a = top < size ? top : size; /* a NaN stays */
+  F q = -9.389085789734963e-06f + (F){{}};
+  q = q * a + 0.00011886882566614076f;
+  q = q * a + -0.000637382036074996f;
+  q = q * a + 0.0016756975091993809f;
+  q = q * a + -0.00016951498400885612f;
+  q = q * a + -0.01914782077074051f;
+  q = q * a + 0.10277630388736725f;
+  q = q * a + 0.6366195678710938f;
+  q = q * a + 0.12837916612625122f;
+  const F x = -(q * a + a);
+{_REDUCE}
+{_EXPM1_POLY}
+  const F s = (F)(((I)t << 23) + 0x3f800000);
+  return @copysign(s * p + (s - 1.0f), v);
+}}""",
     # 1 + e loses up to half an ulp; one step with 1/s ~ 1.5 - s/2 takes it back
     "sigmoid": """\
 static inline F NAME(F x) {
@@ -228,7 +230,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     "log10": ("log_split", "log_special"),
     "log1p": ("log",),
     "tanh": ("abs", "copysign", "exp_mid"),
-    "erf": ("abs", "copysign", "exp_mid"),
+    "erf": ("abs", "copysign"),
     "sigmoid": ("abs", "exp"),
     "sin": ("abs", "sin_turned"),
     "cos": ("abs", "sin_turned"),
