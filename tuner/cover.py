@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from kernel_gen.ir.ops import OpKind, spec
 
 # A free option still costs this much in the model, so that none is chosen that nobody reads.
 _NOTHING_US = 1e-6
+_SHORTEST_SECONDS = 0.5  # of one call of the solver, though the time is up
 _FEASIBLE = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 
 
@@ -77,13 +79,15 @@ def best_covers(
     forbidden: Collection[Group] = (),
     k: int = 1,
     overheads: Overheads | None = None,
-    seconds: float = 30.0,
+    seconds: float = 5.0,
 ) -> list[Cover]:
     """The `k` cheapest distinct covers, cheapest first; fewer if there are fewer.
 
     Options of `forbidden` groups are left out. Values that depend on constants only cost nothing:
-    the plan's first group makes those that are read (`FrameworkGroup.is_constant`). `seconds`
-    bounds each call of the solver. Raises InvalidInput if there is no cover at all.
+    the plan's first group makes those that are read (`FrameworkGroup.is_constant`). The covers are
+    optimal if the solver needs less than `seconds` for all of them together (a program of a hundred
+    ops takes a fraction of a second), else the best it has met. Raises InvalidInput if there is no
+    cover at all.
     """
     problem = _Problem(program, options, frozenset(forbidden), overheads or Overheads())
     solver = _Solver(problem, seconds)
@@ -219,7 +223,7 @@ class _Solver:
     def __init__(self, problem: _Problem, seconds: float) -> None:
         self._problem = problem
         self._model = _QuietHighs()  # type: ignore[no-untyped-call]
-        self._model.setOptionValue("time_limit", seconds)
+        self._end = time.monotonic() + seconds
         self._model.setOptionValue("mip_rel_gap", 0.0)
         self._model.setOptionValue("random_seed", 0)
         for position, cost in enumerate(problem.costs):
@@ -232,17 +236,25 @@ class _Solver:
     def next_cover(self) -> list[int] | None:
         """The cheapest choice that no row forbids, None if there is none."""
         while True:
-            self._model.run()
-            status = self._model.getModelStatus()
-            values = list(self._model.getSolution().col_value)
-            if status not in _FEASIBLE or not values:
+            chosen = self._solve(max(self._end - time.monotonic(), _SHORTEST_SECONDS))
+            if chosen is None:
                 return None
-            chosen = [p for p, value in enumerate(values) if value > 0.5]
             circles = _cycles(self._problem.edges(chosen))
             if not circles:
                 return chosen
             for circle in circles:
                 self._row(-highspy.kHighsInf, len(circle) - 1, dict.fromkeys(circle, 1.0))
+
+    def _solve(self, seconds: float) -> list[int] | None:
+        """The best choice found; more time is given where there is none yet."""
+        model = self._model
+        model.setOptionValue("time_limit", seconds)
+        model.run()
+        if model.getModelStatus() not in _FEASIBLE:
+            return None
+        if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            return self._solve(10 * seconds)
+        return [p for p, value in enumerate(model.getSolution().col_value) if value > 0.5]
 
     def forbid(self, chosen: Sequence[int]) -> None:
         """Cuts off exactly this choice: some option of it must go."""
