@@ -110,6 +110,9 @@ static void {self.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i6
             ld = str(t.nr) if tail == t.nr else f"(cols > {tail} ? {t.nr} : {tail})"
             at = [f"(p - pr) * {p.k * t.nr}ll + kb * {ld}"] * p.sections
             shift = "0"
+        elif t.right is Operand.DOT:
+            at = [f"{d.offset} + n0 * {d.line_stride}ll + kb" for d in self.right]
+            shift = "0"
         else:
             at = [f"{d.offset} + n0 - col_shift + kb * {d.step}ll" for d in self.right]
             shift = f"(cols == {t.nr} ? {t.nr} : {tail}) - cols"
@@ -129,8 +132,9 @@ static void {self.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i6
         lines = []
         for section in range(p.sections):
             tile = f"tile + {section * t.mr * t.nr}"
-            call = f"(rows_at, panel{section}, {tile}, k, kb == 0);"
-            if t.tail_nv(p) == t.nv:
+            dot = t.right is Operand.DOT
+            call = f"(rows_at, panel{section}, {tile}, k, kb == 0{', cols' if dot else ''});"
+            if dot or t.tail_nv(p) == t.nv:
                 lines.append(f"        {self.symbol}_tile{call}")
                 continue
             wide = f"cols > {t.tail_nv(p) * t.lanes}"
@@ -238,16 +242,19 @@ static void {self.symbol}_share(const gaf_kernel_args *args, int &status, char *
         return f"({place * max(self.problem.b, 1)}ll + {product}) * {size}ll"
 
     def _pack_left_together(self) -> str:
-        """All row tiles of all products, shared out among the threads."""
+        """All row tiles of all products, shared out among the threads some tiles at a time."""
         p, t = self.problem, self.tiling
         if t.left is not Operand.CALL:
             return ""
         tiles = t.row_tiles(p)
+        step = -(-2 * t.lanes // t.mr)  # room for whole vectors along the rows
+        units = -(-tiles // step)
         elems = left_bytes(p, t, tiles) // p.product.dtype.bytes
         return f"""\
-  for (gaf_i64 u = {p.b * tiles}ll * t / team, e = {p.b * tiles}ll * (t + 1) / team; u < e; ++u) {{
-    const gaf_i64 m = u % {tiles} * {t.mr}, top = m + {t.mr} < {p.m} ? m + {t.mr} : {p.m};
-    {self.symbol}_left(args, status, u / {tiles}, m, top, shared_left + u / {tiles} * {elems}ll
+  for (gaf_i64 u = {p.b * units}ll * t / team, e = {p.b * units}ll * (t + 1) / team; u < e; ++u) {{
+    const gaf_i64 m = u % {units} * {step * t.mr};
+    const gaf_i64 top = m + {step * t.mr} < {p.m} ? m + {step * t.mr} : {p.m};
+    {self.symbol}_left(args, status, u / {units}, m, top, shared_left + u / {units} * {elems}ll
         + m * {t.left_ld(p)}ll);
   }}
 #pragma omp barrier

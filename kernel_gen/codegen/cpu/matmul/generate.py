@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.linear import flatten
 from kernel_gen.codegen.cpu.matmul.after import after_function
+from kernel_gen.codegen.cpu.matmul.dot_kernel import DotKernel
 from kernel_gen.codegen.cpu.matmul.driver import Direct, Driver
 from kernel_gen.codegen.cpu.matmul.frame import Frame
 from kernel_gen.codegen.cpu.matmul.left import left_function
@@ -32,10 +33,14 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     lanes = Lanes(tiling.lanes, max(4, problem.product.dtype.bytes))
     frame = Frame(symbol, problem, tiling, Emitter(flatten(problem.nest), unit, lanes))
     left = left_in_place(problem) if tiling.left is Operand.DIRECT else None
-    right = right_in_place(problem) if tiling.right is Operand.DIRECT else None
+    in_place = tiling.right in (Operand.DIRECT, Operand.DOT)
+    right = right_in_place(problem, tiling.right) if in_place else None
     packed = constant_buffers(problem) if tiling.right is Operand.LOAD else None
-    for kernel in _micro_kernels(frame, left, right):
-        unit.function(kernel.text())
+    if right is not None and tiling.right is Operand.DOT:
+        unit.function(_dot_kernel(frame, left, right[0]).text(unit))
+    else:
+        for kernel in _micro_kernels(frame, left, right):
+            unit.function(kernel.text())
     if left is None:
         unit.function(left_function(frame))
     if right is None:
@@ -82,3 +87,17 @@ def _micro_kernels(
         )
         for name, nv in widths.items()
     ]
+
+
+def _dot_kernel(frame: Frame, left: Direct | None, right: Direct) -> DotKernel:
+    t = frame.tiling
+    return DotKernel(
+        symbol=f"{frame.symbol}_tile",
+        scalar=frame.scalar,
+        vector=frame.vector,
+        lanes=t.lanes,
+        mr=t.mr,
+        tile_ld=t.nr,
+        lda=left.line_stride if left else t.left_ld(frame.problem),
+        ldb=right.line_stride,
+    )

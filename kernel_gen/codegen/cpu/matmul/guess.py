@@ -15,6 +15,7 @@ _LOAD_PRESSURE = 0.08  # cycles lost per load of a step, measured on Zen 4 and Z
 _CYCLES_PER_TILE = 40.0  # call, first and last iterations
 _CYCLES_PER_VECTOR = 4.0  # a sum's way to and from the scratch tile, and through the epilogue
 _KEPT_TILES = 12
+_BLOCKS_OF_DEPTH = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 512)
 _MAX_ROWS = 14
 _MAX_VECTORS = 8
 
@@ -36,11 +37,13 @@ def tiles(problem: Problem, target: Target) -> list[Tile]:
     """Register tiles that fit, the cheapest by the model first."""
     lanes = lanes_of(problem, target)
     widest = min(_MAX_VECTORS, max(1, -(-problem.inner_cols // lanes)))
+    # with 31 of 32 registers in use, tiles run some 3 % slower than with 28
+    room = 30 if registers(target) == 32 else 16
     fitting = [
         Tile(rows, vectors)
         for rows in range(1, min(_MAX_ROWS, max(problem.m, 1)) + 1)
         for vectors in range(1, widest + 1)
-        if (rows + 1) * vectors + 1 <= registers(target)
+        if (rows + 1) * vectors + 1 <= room
     ]
     return sorted(fitting, key=lambda tile: (_cycles(problem, target, tile), tile))[:_KEPT_TILES]
 
@@ -74,8 +77,11 @@ def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:
 
 def depths(problem: Problem) -> tuple[int, ...]:
     """Choices of KC: k in 1, 2, 3, … equal blocks, multiples of 8, at most 2048 steps each."""
-    found = {-(-problem.k // (blocks * 8)) * 8 for blocks in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
-    good = sorted(d for d in found if 128 <= d <= 2048)
+    found = {
+        -(-problem.k // (blocks * 8)) * 8
+        for blocks in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
+    }
+    good = sorted(d for d in found if 16 <= d <= 2048)
     return tuple(good) or (max(8, min(found, key=lambda d: abs(d - 512))),)
 
 
@@ -84,6 +90,11 @@ def depth(problem: Problem, target: Target, tile: Tile) -> int:
     room = target.l1_bytes * 5 // 8 // (tile.rows * problem.product.dtype.bytes)
     fitting = [d for d in depths(problem) if d <= max(room, 256)]
     return max(fitting, default=min(depths(problem)))
+
+
+def shallow_depth(problem: Problem) -> int:
+    """KC where B is read in place for few rows: as many streams as the hardware follows."""
+    return min(depths(problem), key=lambda d: abs(d - 8))
 
 
 def powers(limit: int) -> tuple[int, ...]:

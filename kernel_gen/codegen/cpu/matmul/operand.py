@@ -9,6 +9,9 @@ from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.ir.index import FloorDiv, Index, Mod
 from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load
 
+MAX_DOT_ROWS = 8
+"""Rows of a tile with vectors along k, whose sums must fit the registers."""
+
 
 def left_in_place(problem: Problem) -> Direct | None:
     """A as it lies in memory, if one row axis and one depth axis address it linearly."""
@@ -20,23 +23,27 @@ def left_in_place(problem: Problem) -> Direct | None:
     return _direct(load, problem.rows, problem.depth)
 
 
-def right_in_place(problem: Problem) -> tuple[Direct, ...] | None:
-    """B of each section as it lies in memory, if its columns have stride 1, one depth axis
-    addresses it, and all sections step alike."""
-    if len(problem.depth) > 1 or not problem.cols:
+def right_in_place(problem: Problem, mode: Operand) -> tuple[Direct, ...] | None:
+    """B of each section as it lies in memory, if that suits `mode` and all sections step alike.
+
+    DIRECT wants columns of stride 1, DOT wants stride 1 along k; one depth axis addresses B.
+    """
+    if len(problem.depth) > 1 or (not problem.cols and mode is Operand.DIRECT):
         return None
     found = [_section_in_place(problem, number) for number in range(problem.sections)]
     directs = tuple(direct for direct in found if direct is not None)
-    alike = len({direct.step for direct in directs}) == 1
-    return directs if alike and len(directs) == len(found) else None
+    strides = {(direct.line_stride, direct.step) for direct in directs}
+    if len(directs) < len(found) or len(strides) > 1:
+        return None
+    ((line_stride, step),) = strides
+    return directs if (line_stride if mode is Operand.DIRECT else step) == 1 else None
 
 
 def _section_in_place(problem: Problem, number: int) -> Direct | None:
     load = plain_load(problem.nest, problem.section(number).rhs)
     if load is None or not _stored_as_summed(problem, load):
         return None
-    direct = _direct(load, problem.cols[-1:], problem.depth)
-    return direct if direct and direct.line_stride == 1 else None
+    return _direct(load, problem.cols[-1:], problem.depth)
 
 
 def _stored_as_summed(problem: Problem, load: Load) -> bool:
@@ -66,16 +73,19 @@ def left_modes(problem: Problem) -> tuple[Operand, ...]:
 def right_modes(problem: Problem) -> tuple[Operand, ...]:
     """Possible modes, the preferred one first."""
     modes = [Operand.LOAD] if constant_buffers(problem) is not None else [Operand.CALL]
-    if right_in_place(problem) is not None:
-        modes.append(Operand.DIRECT)
+    in_place = (Operand.DIRECT, Operand.DOT)
+    modes += [mode for mode in in_place if right_in_place(problem, mode) is not None]
     return tuple(modes)
 
 
 def fits_in_place(problem: Problem, tiling: Tiling) -> bool:
     """Whether tiles read in place stay inside their operands: a tail moves back to the last full
-    tile, which must exist."""
-    if tiling.left is Operand.DIRECT and problem.m < tiling.mr:
+    tile, which must exist. Vectors along k need k of stride 1 in both operands."""
+    left = left_in_place(problem) if tiling.left is Operand.DIRECT else None
+    if left is not None and problem.m < tiling.mr:
         return False
+    if tiling.right is Operand.DOT:
+        return (left is None or left.step == 1) and tiling.mr <= MAX_DOT_ROWS
     if tiling.right is Operand.DIRECT and problem.inner_cols:
         tail = tiling.tail_nv(problem) * tiling.lanes
         return problem.inner_cols >= tail

@@ -46,26 +46,27 @@ def _along_columns(frame: Frame, tile: Scope, root: int) -> None:
 
 
 def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
-    """Vectors along k for `lanes` columns, transposed in registers."""
+    """Vectors along k for `lanes` columns at a time, transposed in registers.
+
+    Each of these columns is read as one stream from its begin to its end.
+    """
     p, lanes = frame.problem, frame.tiling.lanes
     last = p.depth[-1]
     transpose = transpose_function(frame.emitter.unit, frame.vector, lanes)
     binding = {p.cols[-1].name: Binding("(n0 + j0 + i)")} if p.cols else {}
+    columns = tile.open(f"for (gaf_i64 j0 = 0; j0 < ld; j0 += {lanes}) {{")
+    columns.add(f"const int count = cols - j0 < {lanes} ? (int)(cols - j0) : {lanes};")
 
     def put(block: Scope) -> None:
-        count = block.part or str(lanes)
-        columns = block.open(f"for (gaf_i64 j0 = 0; j0 < ld; j0 += {lanes}) {{")
-        columns.add("const gaf_i64 left = cols - j0;")
-        columns.add(f"{frame.vector} t[{lanes}] = {{}};")
-        walk = columns.open(
-            f"for (int i = 0; i < (left < {lanes} ? left : {lanes}); ++i) {{", dict(binding)
-        )
+        block.add(f"{frame.vector} t[{lanes}] = {{}};")
+        walk = block.open("for (int i = 0; i < count; ++i) {", dict(binding))
         walk.add(f"t[i] = {frame.operand(root, walk)};")
         walk.close()
-        columns.add(f"{transpose}(t);")
+        block.add(f"{transpose}(t);")
         at = f"panel + ({linear_position(p.depth[:-1], extent(last))} + c + j) * ld + j0"
-        columns.add(f"for (int j = 0; j < {count}; ++j) *({frame.vector}u *)({at}) = t[j];")
-        columns.close()
+        end = block.part or str(lanes)
+        block.add(f"for (int j = 0; j < {end}; ++j) *({frame.vector}u *)({at}) = t[j];")
 
-    with frame.loops(tile, p.depth[:-1]) as outer:
+    with frame.loops(columns, p.depth[:-1]) as outer:
         frame.vectors(outer, last, str(extent(last)), "0", put)
+    columns.close()

@@ -9,10 +9,11 @@ from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
 
-_NC = (1, 2, 4, 8, 16, 32)
+_NC = (1, 2, 4, 8, 16, 32, 64, 128)
 _UNROLL = (1, 2, 4)
 _PREFETCH = (0, 4, 8, 16)
 _TEAM_STEPS = 200_000
+_DOT_ROWS = 4  # beyond, packing a right operand that runs along k pays
 Seed = tuple[tuple[str, Choice], ...]
 
 
@@ -57,7 +58,7 @@ def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
     row_tiles = -(-problem.m // tile.rows)
     if problem.b >= 2 * target.cores:
         return Split.BATCH
-    if problem.b * row_tiles >= 2 * target.cores and problem.m >= problem.n:
+    if problem.b * row_tiles >= 2 * target.cores and problem.m >= 2 * problem.n:
         return Split.ROWS
     return Split.COLS
 
@@ -65,9 +66,11 @@ def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
 def _right(problem: Problem, target: Target, tile: guess.Tile) -> Operand:
     """In place where it is read few times or its rows are short; packed otherwise."""
     modes = right_modes(problem)
-    if not _last_tile_fits(problem, target, tile):
+    if modes[0] is Operand.LOAD:
         return modes[0]
-    if modes[0] is Operand.LOAD or Operand.DIRECT not in modes:
+    if Operand.DOT in modes and problem.m <= _DOT_ROWS:
+        return Operand.DOT
+    if Operand.DIRECT not in modes or not _last_tile_fits(problem, target, tile):
         return modes[0]
     few = problem.m <= 4 * tile.rows
     short = problem.n * problem.product.dtype.bytes <= 1024
@@ -90,16 +93,17 @@ def _seed(
     right: Operand,
 ) -> Seed:
     rows = guess.block_rows(problem, target, tile)
+    streams = right is Operand.DIRECT and problem.m <= 4 * tile.rows
     return (
         ("tile", _tile_name(tile)),
-        ("kc", guess.depth(problem, target, tile)),
+        ("kc", guess.shallow_depth(problem) if streams else guess.depth(problem, target, tile)),
         ("mc", rows),
-        ("nc", guess.block_cols(problem, target, tile, rows)),
+        ("nc", 128 if streams else guess.block_cols(problem, target, tile, rows)),
         ("left", str(left)),
         ("right", str(right)),
         ("split", str(split)),
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
-        ("prefetch", 0 if right is Operand.DIRECT else 8),
+        ("prefetch", 8 if right in (Operand.CALL, Operand.LOAD) else 0),
         ("threads", "all" if _worth_a_team(problem) else "one"),
     )
 

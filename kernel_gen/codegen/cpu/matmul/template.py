@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.matmul.generate import generate
 from kernel_gen.codegen.cpu.matmul.normalise import normalise
-from kernel_gen.codegen.cpu.matmul.operand import fits_in_place
+from kernel_gen.codegen.cpu.matmul.operand import fits_in_place, left_modes, right_modes
 from kernel_gen.codegen.cpu.matmul.problem import Problem, analyse
 from kernel_gen.codegen.cpu.matmul.space import matmul_space, tiling_of
 from kernel_gen.codegen.cpu.matmul.tiling import NAME, from_schedule, to_schedule
@@ -37,6 +37,8 @@ class MatmulTemplate:
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         problem = self._problem(nest)
         tiling = tiling_of(problem, target, point)
+        if tiling.left not in left_modes(problem) or tiling.right not in right_modes(problem):
+            return Refusal("operand-layout", f"operands read {tiling.left} and {tiling.right}")
         if not fits_in_place(problem, tiling):
             return Refusal("tile-too-large", f"a tile of {tiling.mr}×{tiling.nr} read in place")
         return to_schedule(tiling)

@@ -23,9 +23,13 @@ class Split(StrEnum):
 
 
 class Operand(StrEnum):
-    """How the product reads an operand: in place, packed in each call, or packed once at load."""
+    """How the product reads an operand: in place, packed in each call, or packed once at load.
+
+    `DOT` reads the right operand in place, with vectors along k (for few rows).
+    """
 
     DIRECT = "direct"
+    DOT = "dot"
     CALL = "call"
     LOAD = "load"
 

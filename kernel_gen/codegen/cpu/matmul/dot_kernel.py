@@ -1,0 +1,88 @@
+"""The register tile for few rows and a right operand whose memory runs along k.
+
+Packing such an operand would read it once and write it once for a handful of uses. Instead vectors
+run along k for both operands, one sum per row and column, and the lanes are added at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.unit import Unit
+
+_CHAINS = 8  # sums in flight: two multiply-adds a cycle of latency four
+
+
+@dataclass(frozen=True, slots=True)
+class DotKernel:
+    """C[MR×cols] (+)= A[MR×k] · B[cols×k]ᵀ. Strides in elements; k has stride 1 in both."""
+
+    symbol: str
+    scalar: str
+    vector: str
+    lanes: int
+    mr: int
+    tile_ld: int
+    lda: int
+    ldb: int
+
+    @property
+    def group(self) -> int:
+        """Columns whose sums are kept in registers together."""
+        return max(2, _CHAINS // self.mr)
+
+    def text(self, unit: Unit) -> str:
+        """The C++ function `void symbol(A, B, C, k, first, cols)`."""
+        add = lane_sum(unit, self.scalar, self.vector, self.lanes)
+        s, group = self.scalar, self.group
+        return "\n".join(
+            (
+                f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
+                f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first, "
+                "gaf_i64 cols) {",
+                "  gaf_i64 j = 0;",
+                *self._columns(group, f"for (; j + {group} <= cols; j += {group})", add),
+                *self._columns(1, "for (; j < cols; ++j)", add),
+                "}",
+            )
+        )  # fmt: skip
+
+    def _columns(self, group: int, head: str, add: str) -> list[str]:
+        tile = [(i, g) for i in range(self.mr) for g in range(group)]
+        lines = [f"  {head} {{", "    gaf_i64 q = 0;"]
+        lines += [f"    {self.vector} s{i}_{g} = {{}};" for i, g in tile]
+        lines.append(f"    for (; q + {self.lanes} <= k; q += {self.lanes}) {{")
+        lines += [
+            f"      const {self.vector} a{i} = *(const {self.vector}u *)(A + {i * self.lda} + q);"
+            for i in range(self.mr)
+        ]
+        for g in range(group):
+            lines.append(
+                f"      const {self.vector} b{g} ="
+                f" *(const {self.vector}u *)(B + (j + {g}) * {self.ldb}ll + q);"
+            )
+            lines += [f"      s{i}_{g} += a{i} * b{g};" for i in range(self.mr)]
+        lines.append("    }")
+        lines += [f"    {self.scalar} t{i}_{g} = {add}(s{i}_{g});" for i, g in tile]
+        lines.append("    for (; q < k; ++q) {")
+        lines += [
+            f"      t{i}_{g} += A[{i * self.lda} + q] * B[(j + {g}) * {self.ldb}ll + q];"
+            for i, g in tile
+        ]
+        lines.append("    }")
+        for i, g in tile:
+            at = f"C[{i * self.tile_ld + g} + j]"
+            lines.append(f"    {at} = first ? t{i}_{g} : {at} + t{i}_{g};")
+        return [*lines, "  }"]
+
+
+def lane_sum(unit: Unit, scalar: str, vector: str, lanes: int) -> str:
+    """`scalar f(vector)`: the sum of all lanes, halves first."""
+    name = f"gaf_lane_sum_{vector}"
+    lines = [f"static inline {scalar} {name}({vector} x) {{"]
+    step = lanes // 2
+    while step:
+        order = ", ".join(str((lane + step) % lanes) for lane in range(lanes))
+        lines.append(f"  x += __builtin_shufflevector(x, x, {order});")
+        step //= 2
+    return unit.helper(name, "\n".join([*lines, "  return x[0];", "}"]))
