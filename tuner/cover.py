@@ -93,7 +93,7 @@ def best_covers(
     solver = _Solver(problem, seconds)
     covers: list[Cover] = []
     while len(covers) < k:
-        chosen = solver.next_cover()
+        chosen = solver.next_cover(required=not covers)
         if chosen is None:
             break
         covers.append(problem.cover(chosen))
@@ -233,10 +233,12 @@ class _Solver:
             self._model.changeColIntegrality(position, highspy.HighsVarType.kInteger)
         self._add_production()
 
-    def next_cover(self) -> list[int] | None:
-        """The cheapest choice that no row forbids, None if there is none."""
+    def next_cover(self, *, required: bool) -> list[int] | None:
+        """The cheapest choice that no row forbids; None if there is none, or none was met in
+        time and it is not `required`."""
         while True:
-            chosen = self._solve(max(self._end - time.monotonic(), _SHORTEST_SECONDS))
+            left = max(self._end - time.monotonic(), _SHORTEST_SECONDS)
+            chosen = self._solve(left, required=required)
             if chosen is None:
                 return None
             circles = _cycles(self._problem.edges(chosen))
@@ -245,15 +247,15 @@ class _Solver:
             for circle in circles:
                 self._row(-highspy.kHighsInf, len(circle) - 1, dict.fromkeys(circle, 1.0))
 
-    def _solve(self, seconds: float) -> list[int] | None:
-        """The best choice found; more time is given where there is none yet."""
+    def _solve(self, seconds: float, *, required: bool) -> list[int] | None:
+        """The best choice found; where one is required, more time is given until there is one."""
         model = self._model
         model.setOptionValue("time_limit", seconds)
         model.run()
         if model.getModelStatus() not in _FEASIBLE:
             return None
         if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            return self._solve(10 * seconds)
+            return self._solve(10 * seconds, required=True) if required else None
         return [p for p, value in enumerate(model.getSolution().col_value) if value > 0.5]
 
     def forbid(self, chosen: Sequence[int]) -> None:
