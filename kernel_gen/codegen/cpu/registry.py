@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.loops import LoopsTemplate
+from kernel_gen.codegen.cpu.matmul import MatmulTemplate
+from kernel_gen.codegen.cpu.matmul import MatmulTemplate
 from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.codegen.cpu.row import RowTemplate
 from kernel_gen.codegen.template import Template
@@ -12,8 +14,10 @@ from kernel_gen.ir.target import Target
 def templates(target: Target) -> tuple[Template, ...]:
     """All templates for `target`: specialised ones first, the one that takes any nest last."""
     return (
+        MatmulTemplate(),
         Pointwise(),
         RowTemplate("row", columns=False),
         RowTemplate("reduce", columns=True),
+        MatmulTemplate(),
         LoopsTemplate(),
     )
