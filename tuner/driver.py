@@ -54,26 +54,32 @@ class Driver:
                 if lease is None:
                     self._stop.wait(_POLL_SECONDS)
                     continue
-                self._job_id = lease.job_id
+                self._now_runs(device, lease.job_id)
                 state = JobRunner(self._store, lease, device, shutdown=self._stop.is_set).run()
                 log.info("job %s: %s", lease.job_id, state or "given back")
-                self._job_id = None
+                self._now_runs(device, None)
         finally:
             self._stop.set()
             announcer.join()
             self._store.devices.remove(self._owner)
             device.close()
 
+    def _now_runs(self, device: Device, job_id: str | None) -> None:
+        self._job_id = job_id
+        self._say(device)
+
     def _announce(self, device: Device) -> None:
         """Keep this device in the list that the service shows."""
-        while True:
-            job = self._job_id
-            state = "idle" if job is None else "busy"
-            self._store.devices.heartbeat(
-                self._owner, self._device_name, device.target, state, job_id=job
-            )
-            if self._stop.wait(_ANNOUNCE_SECONDS):
-                return
+        self._say(device)
+        while not self._stop.wait(_ANNOUNCE_SECONDS):
+            self._say(device)
+
+    def _say(self, device: Device) -> None:
+        job = self._job_id
+        state = "idle" if job is None else "busy"
+        self._store.devices.heartbeat(
+            self._owner, self._device_name, device.target, state, job_id=job
+        )
 
 
 @contextmanager

@@ -38,11 +38,21 @@ class Drivers:
     def __init__(self, url: str) -> None:
         self._url = url
         self._mark = uuid.uuid4().hex
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAF_TEST_MARK": self._mark}
         command = [sys.executable, "-P", "-m", "tuner.driver", "--db", self._url]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        self._started.append(process)
+        return process
+
+    def stop(self) -> None:
+        """End everything that was started."""
+        for process in self.alive():
+            process.kill()
+        for started in self._started:
+            started.wait()
 
     def alive(self) -> list[psutil.Process]:
         return [p for p in psutil.process_iter() if self._is_ours(p)]
@@ -61,14 +71,13 @@ class Drivers:
 def drivers(tmp_path: Path) -> Iterator[Drivers]:
     made = Drivers(f"sqlite:///{tmp_path}/store.db")
     yield made
-    for process in made.alive():
-        process.kill()
+    made.stop()
 
 
-def submit(store: Store, seconds: float, elems: int = 4096) -> Job:
+def submit(store: Store, seconds: float, elems: int = 4096, trials: int | None = None) -> Job:
     graph = add_relu_graph(elems)
     store.graphs.put(graph)
-    request = JobRequest(graph.digest, "cpu", Budget(seconds))
+    request = JobRequest(graph.digest, "cpu", Budget(seconds, trials))
     return store.jobs.create(request, plan_key(graph, host_target())).job
 
 
@@ -85,23 +94,43 @@ def expire_leases(store: Store) -> None:
         connection.execute(sa.update(jobs).values(lease_expires_us=1))
 
 
-def test_a_driver_runs_jobs_and_ends_on_sigterm(store: Store, drivers: Drivers) -> None:
-    job = submit(store, seconds=8.0)
+def test_a_driver_cancels_finishes_and_gives_back(store: Store, drivers: Drivers) -> None:
     driver = drivers.start()
+    _cancel_in_mid_job(store)
+    _run_to_the_end(store)
+    wait_for(lambda: store.devices.list()[0].state == "idle", 10)
+    job = submit(store, seconds=600.0, elems=1 << 17)
+    wait_for(lambda: store.trials.count(job.id) > 4)
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(30) == 0
+    released = store.jobs.get(job.id)
+    assert released.state is JobState.QUEUED
+    assert released.attempts == 0
+    assert released.spent_seconds > 0
+    assert store.devices.list() == []
+    wait_for(lambda: drivers.alive() == [], 15)
+
+
+def _cancel_in_mid_job(store: Store) -> None:
+    job = submit(store, seconds=600.0, elems=1 << 16)
+    wait_for(lambda: store.trials.count(job.id) > 4)
+    store.jobs.cancel(job.id)
+    wait_for(lambda: store.jobs.get(job.id).state.is_terminal, 30)
+    assert store.jobs.get(job.id).state is JobState.CANCELLED
+    assert store.trials.count(job.id) > 4
+
+
+def _run_to_the_end(store: Store) -> None:
+    job = submit(store, seconds=60.0, trials=4)
     wait_for(lambda: store.jobs.get(job.id).state.is_terminal)
     done = store.jobs.get(job.id)
     assert done.state is JobState.DONE, done.error
     assert done.plan_id is not None
     assert store.plans.get(done.plan_id).key == plan_key(add_relu_graph(), host_target())
-    assert store.devices.list()[0].state == "idle"
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(20) == 0
-    assert store.devices.list() == []
-    wait_for(lambda: drivers.alive() == [], 15)
 
 
 def test_a_killed_driver_loses_nothing_and_another_goes_on(store: Store, drivers: Drivers) -> None:
-    job = submit(store, seconds=12.0)
+    job = submit(store, seconds=60.0, trials=12)
     first = drivers.start()
     wait_for(lambda: store.trials.count(job.id) > 4)
     first.kill()
@@ -118,27 +147,3 @@ def test_a_killed_driver_loses_nothing_and_another_goes_on(store: Store, drivers
     assert after[: len(kept)] == kept
     second.send_signal(signal.SIGTERM)
     assert second.wait(20) == 0
-
-
-def test_sigterm_in_mid_job_gives_it_back(store: Store, drivers: Drivers) -> None:
-    job = submit(store, seconds=600.0, elems=1 << 22)
-    driver = drivers.start()
-    wait_for(lambda: store.trials.count(job.id) > 4)
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(30) == 0
-    released = store.jobs.get(job.id)
-    assert released.state is JobState.QUEUED
-    assert released.attempts == 0
-    assert released.spent_seconds > 0
-
-
-def test_a_cancelled_job_ends_and_keeps_its_trials(store: Store, drivers: Drivers) -> None:
-    job = submit(store, seconds=600.0, elems=1 << 22)
-    driver = drivers.start()
-    wait_for(lambda: store.trials.count(job.id) > 4)
-    store.jobs.cancel(job.id)
-    wait_for(lambda: store.jobs.get(job.id).state.is_terminal, 30)
-    assert store.jobs.get(job.id).state is JobState.CANCELLED
-    assert store.trials.count(job.id) > 4
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(20) == 0
