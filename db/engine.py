@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
 from kernel_gen.errors import InvalidInput, Unavailable
 
@@ -135,14 +135,14 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that writes nothing."""
-        with _unavailable(), self.engine.connect() as connection:
+        with _typed_errors(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction, committed at the end; on SQLite it holds the write lock at once."""
         with (
-            _unavailable(),
+            _typed_errors(),
             # One that reads first and writes later would fail with "locked" in between.
             self.engine.connect().execution_options(**{_MODE: "BEGIN IMMEDIATE"}) as connection,
             connection.begin(),
@@ -186,8 +186,11 @@ class Database:
 
 
 @contextmanager
-def _unavailable() -> Iterator[None]:
+def _typed_errors() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
         raise Unavailable(f"database: {str(error.orig).splitlines()[0][:300]}") from error
+    except (DataError, UnicodeEncodeError) as error:
+        # A zero character or half a surrogate pair, say.
+        raise InvalidInput("a text holds characters that the database cannot store") from error

@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from importlib.metadata import version
+from typing import Any
 
 from anyio.to_thread import run_sync
 from fastapi import FastAPI
@@ -21,13 +23,15 @@ from service.dashboard import install_dashboard
 from service.guard import Guard, known_hosts
 from service.metrics import Metrics
 from service.models import ProblemView
+from service.openapi import describe
 from service.pictures import Pictures
 from service.problems import install
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 10.0
-_PROBLEM = {"default": {"model": ProblemView, "description": "problem details (RFC 9457)"}}
+# Names the model of errors; `describe` says in which operations it occurs: in all of them.
+_PROBLEM: dict[int | str, dict[str, Any]] = {"default": {"model": ProblemView}}
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -54,8 +58,9 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
-        responses=_PROBLEM,  # type: ignore[arg-type]
+        responses=_PROBLEM,
     )
+    app.openapi = lru_cache(1)(lambda: describe(app))  # type: ignore[method-assign]
     context = _context(settings, store)
     app.state.context = context
     install(app)

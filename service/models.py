@@ -157,7 +157,8 @@ class TrialPage(BaseModel):
 
 
 class PlanView(BaseModel):
-    """A plan as lists show it. `status` is published, superseded or revoked."""
+    """A plan as lists show it. `status` is published, superseded or revoked; `speedup` is
+    baseline over measured."""
 
     id: str
     key: str
@@ -165,6 +166,7 @@ class PlanView(BaseModel):
     status: str
     measured_us: float
     baseline_us: float
+    speedup: float | None
     improved: bool
     budget_seconds: float
     job: str | None
@@ -180,6 +182,7 @@ class PlanView(BaseModel):
             status=row.status.value,
             measured_us=row.measured_us,
             baseline_us=row.baseline_us,
+            speedup=row.baseline_us / row.measured_us if row.measured_us else None,
             improved=row.improved,
             budget_seconds=row.budget_seconds,
             job=row.job_id,

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from http import HTTPStatus
 from typing import Any, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from db.errors import IdempotencyConflict, LeaseLost, NotFound, QuotaExceeded
@@ -62,7 +62,7 @@ class Problem(Exception):
         self.headers, self.extra = headers or {}, extra
 
 
-def problem_response(problem: Problem, instance: str) -> JSONResponse:
+def problem_response(problem: Problem, instance: str) -> Response:
     """The answer for a problem at the path `instance`."""
     content = {
         "type": f"urn:gaf:problem:{problem.code}",
@@ -73,7 +73,8 @@ def problem_response(problem: Problem, instance: str) -> JSONResponse:
         "instance": instance,
         **problem.extra,
     }
-    return JSONResponse(content, problem.status, problem.headers, media_type=MEDIA_TYPE)
+    # Escaped to ASCII: a detail may quote half a surrogate pair, which UTF-8 does not have.
+    return Response(json.dumps(content), problem.status, problem.headers, MEDIA_TYPE)
 
 
 def _answer(request: Request, problem: Problem) -> Response:

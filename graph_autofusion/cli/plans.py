@@ -19,7 +19,7 @@ from graph_autofusion.cli.output import (
 from graph_autofusion.client import Client
 
 app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)
-_COLUMNS = ("id", "key", "state", "speedup", "created_us")
+_COLUMNS = ("id", "key", "status", "speedup", "created_us")
 
 
 @app.callback()

@@ -12,6 +12,7 @@ import pytest
 
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import JobState
+from service.paging import encode_cursor
 from tests.fixtures import samples
 from tests.fixtures.server import Service
 
@@ -352,3 +353,26 @@ def test_every_error_is_a_problem(
     sqlite_service: Service, method: str, path: str, status: int, code: str
 ) -> None:
     assert_problem(sqlite_service.http.request(method, path), status, code)
+
+
+NUL, HALF = "\0", "\ud800"  # text that one database or the other cannot hold
+
+
+@pytest.mark.parametrize("text", [NUL, HALF], ids=["nul", "half-a-pair"])
+def test_text_that_no_database_holds_is_the_callers_mistake(service: Service, text: str) -> None:
+    plan_id = service.store.plans.publish(samples.plan())
+    escaped = quote(text, errors="surrogatepass")
+    headers = {"Content-Type": "application/json"}
+    answers = [
+        service.http.get(f"/v1/jobs/{escaped}"),
+        service.http.get(f"/v1/plans?key={escaped}"),
+        service.http.get(f"/v1/artifacts/{escaped}"),
+        service.http.get(f"/v1/jobs?cursor={encode_cursor(text)}"),
+        service.http.get(f"/v1/plans/lookup?key=gaf1:{escaped}:b:c:d"),
+        service.http.post("/v1/jobs", content=json.dumps({"graph": text}), headers=headers),
+        service.http.post(
+            f"/v1/plans/{plan_id}/revoke", content=json.dumps({"reason": text}), headers=headers
+        ),
+    ]
+    found = [answer.status_code for answer in answers]
+    assert all(status < 500 for status in found), found
