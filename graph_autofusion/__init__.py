@@ -11,8 +11,9 @@ from graph_autofusion.api import capture, optimize
 from graph_autofusion.client import Client
 from graph_autofusion.export import export_graph, print_graph
 from graph_autofusion.load import load
-from graph_autofusion.module import GafWarning, OptimizedModule
+from graph_autofusion.module import OptimizedModule
 from graph_autofusion.report import FusionReport
+from graph_autofusion.runner import GafWarning
 from kernel_gen.errors import (
     GafError,
     InternalError,

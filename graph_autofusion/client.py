@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graph_autofusion.http import Http, error_of, problem_of
+from graph_autofusion.http import CONNECT_SECONDS, Http, error_of, problem_of
 from graph_autofusion.job import Job
 from kernel_gen.errors import InvalidInput, UnsupportedModel
 from kernel_gen.ir.graph import Graph
@@ -137,7 +137,9 @@ class Client:
             "libc": caller.libc,
         }
         known = {name: value for name, value in params.items() if value is not None}
-        answer = self._http.request("GET", "/v1/plans/lookup", params=known)
+        answer = self._http.request(
+            "GET", "/v1/plans/lookup", params=known, timeout=CONNECT_SECONDS
+        )
         if answer.status_code == 200:
             found = answer.json()
             return Found(found["match"], plan_id=found["id"])
@@ -157,7 +159,11 @@ class Client:
 
     def plan(self, plan_id: str) -> Plan:
         """The plan of that id; raises UntrustedBundle if its signer is not trusted here."""
-        return plan_of_files(self._bundle(plan_id), self._trust or Trust.of_user())
+        return plan_of_files(self.bundle(plan_id), self._trust or Trust.of_user())
+
+    def bundle(self, plan_id: str) -> dict[str, bytes]:
+        """The files of a plan's bundle by path, as the service signed them; nothing is verified."""
+        return unpack_files(self._http.read("GET", f"/v1/plans/{_segment(plan_id)}/bundle").content)
 
     def plans(self, limit: int = 50) -> list[dict[str, Any]]:
         """The newest plans as the service lists them (`PlanView` in the OpenAPI document)."""
@@ -168,7 +174,7 @@ class Client:
         """Write the bundle of a plan (or of its id), signed by the service, to a new folder."""
         plan_id = plan if isinstance(plan, str) else plan.id
         target = Path(folder)
-        write_files(self._bundle(plan_id), target)
+        write_files(self.bundle(plan_id), target)
         return target
 
     def import_(self, folder: str | Path) -> str:
@@ -213,9 +219,6 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _bundle(self, plan_id: str) -> dict[str, bytes]:
-        return unpack_files(self._http.read("GET", f"/v1/plans/{_segment(plan_id)}/bundle").content)
 
 
 def _segment(text: str) -> str:

@@ -1,26 +1,24 @@
-"""What must hold of a call, and of the model, for a plan to stand in for the framework.
+"""What must hold of a call for a plan to stand in for the framework.
 
-Three questions are asked of each call, in the order of their cost:
-
-* `call_signature`: which program is this? Structure of the arguments, and dtype, shape and strides
-  of each tensor. Its value is the key under which a prepared program is found.
+* `describe_call`: which program is this? Structure of the arguments, and dtype, shape and strides
+  of each tensor. Its signature is the key under which a prepared program is found.
 * `framework_reason`: must the framework run whatever the program is? (gradients, autocast, vmap, …)
-* `ModelGuard.check`: is the model still the one that was captured, and its weights unwritten?
+* `tensors_alike`: one check in C for the common case that a call is like the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import torch
+from torch._C._dynamo.guards import TensorGuards
 from torch.utils import _pytree as pytree
 
 from kernel_gen.frontend import Captured
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.device)
 
 
@@ -37,19 +35,18 @@ class Call:
 
 
 def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-    """Leaves and signature of a call. The common case, plain positional tensors, is fast."""
+    """Leaves and signature of a call."""
     leaves: Sequence[Any] = args
     structure: Hashable = len(args)
-    if kwargs or not all(type(arg) in _PLAIN for arg in args):
+    if kwargs or not all(type(arg) in PLAIN for arg in args):
         leaves, spec = pytree.tree_flatten((args, dict(kwargs)))
         structure = repr(spec)
     parts: list[Hashable] = [structure]
     for leaf in leaves:
-        if type(leaf) in _PLAIN:
-            if leaf.layout is not torch.strided or not leaf.is_cpu:
-                return Call(
-                    leaves, None, f"input on {leaf.device}, {leaf.layout}: not a CPU tensor"
-                )
+        if type(leaf) in PLAIN:
+            odd = _odd_tensor(leaf)
+            if odd:
+                return Call(leaves, None, f"an input is {odd}")
             parts.append((leaf.dtype, leaf.shape, leaf.stride()))
         elif isinstance(leaf, _CONSTANTS):
             parts.append((type(leaf), leaf))
@@ -58,16 +55,29 @@ def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
     return Call(leaves, tuple(parts))
 
 
+def _odd_tensor(tensor: torch.Tensor) -> str:
+    """What keeps a plan from reading the tensor's memory as it lies there; empty if nothing."""
+    if tensor.layout is not torch.strided or not tensor.is_cpu or tensor.is_nested:
+        return f"on {tensor.device}, {tensor.layout}: not a plain CPU tensor"
+    if tensor.is_neg() or tensor.is_conj():
+        return "negated or conjugated lazily: call resolve_neg() or resolve_conj() on it"
+    if tensor._is_zerotensor():
+        return "a tensor of zeros without memory"
+    return ""
+
+
 def framework_reason(needs_grad: bool, leaves: Sequence[Any]) -> str:
     """Why the framework must run this call, whatever its program; empty if it need not."""
     if torch.is_grad_enabled() and (needs_grad or _any_requires_grad(leaves)):
         return "gradients are enabled and needed; call under torch.no_grad() to run the plan"
     if torch.is_autocast_enabled("cpu"):
         return "autocast is on"
-    if torch.compiler.is_compiling():
-        return "inside torch.compile"
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "inside a torch.func transform"
+    if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
+        return "a mode that intercepts torch's operators is on"
+    if torch._C._get_tracing_state() is not None:
+        return "inside torch.jit.trace"
     return ""
 
 
@@ -87,40 +97,15 @@ def shares_written_storage(captured: Captured, inputs: Sequence[torch.Tensor]) -
     )
 
 
-class ModelState(Enum):
-    """What `ModelGuard.check` found."""
+def tensors_alike(tensors: Sequence[torch.Tensor]) -> Callable[..., bool]:
+    """A check in C (torch's own, made for compiled graphs) that tensors are like `tensors`.
 
-    SAME = "same"
-    WRITTEN = "written"  # weights have new values: pack them again
-    CHANGED = "changed"  # other modules, parameters or modes: capture again
-
-
-class ModelGuard:
-    """Remembers the modules, modes and constant tensors of a model at capture time."""
-
-    def __init__(self, model: torch.nn.Module, constants: Sequence[torch.Tensor]) -> None:
-        """`constants` are the tensors that the plan has packed or points to."""
-        self._edges: list[tuple[Mapping[str, Any], str, Any]] = []
-        self._modes = [(module, module.training) for module in model.modules()]
-        for module in model.modules():
-            for held in (module._modules, module._parameters, module._buffers):
-                self._edges += [(held, name, value) for name, value in held.items()]
-        self._constants = [(t, t.data_ptr(), version(t)) for t in constants]
-
-    def check(self) -> ModelState:
-        """SAME, WRITTEN or CHANGED; some tens of nanoseconds for each module and constant."""
-        for held, name, value in self._edges:
-            if held.get(name) is not value:
-                return ModelState.CHANGED
-        for module, mode in self._modes:
-            if module.training is not mode:
-                return ModelState.CHANGED
-        for tensor, pointer, written in self._constants:
-            if version(tensor) != written or tensor.data_ptr() != pointer:
-                return ModelState.WRITTEN
-        return ModelState.SAME
-
-
-def version(tensor: torch.Tensor) -> int:
-    """The tensor's write counter; inference tensors keep none and give 0."""
-    return 0 if tensor.is_inference() else tensor._version
+    It compares Python type, dtype, sizes, strides, device, `requires_grad` (but not the grad mode)
+    and all dispatch keys: those of the tensor (lazy negation, sparse, inference …) and those that
+    modes of this thread add (autocast, vmap, inference mode, dispatch modes). Holds no tensor. One
+    tensor given twice is never alike. There must be at least one tensor.
+    """
+    check: Callable[..., bool] = TensorGuards(
+        *tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None
+    ).check
+    return check

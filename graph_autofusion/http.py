@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ from kernel_gen.errors import (
 if TYPE_CHECKING:
     import httpx2
 
-CONNECT_SECONDS = 3.0
+CONNECT_SECONDS = 2.5  # a caller learns within 3 s that a service is away
 _READ_SECONDS = 60.0
 _SILENCE_SECONDS = 60.0  # a stream of events speaks at least every 15 s
 _FIRST_PAUSE_SECONDS = 0.1
@@ -48,12 +49,9 @@ class Http:
             raise InvalidInput(f"service {url!r}: expected http://HOST:PORT or https://HOST")
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        timeout = httpx2.Timeout(_READ_SECONDS, connect=CONNECT_SECONDS)
-        self._client = httpx2.Client(
-            base_url=self.url, headers=headers, timeout=timeout, transport=transport
-        )
+        self._client = httpx2.Client(base_url=self.url, headers=headers, transport=transport)
         self._lost = (httpx2.TransportError,)
-        self._silence = httpx2.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS)
+        self._limits = functools.partial(httpx2.Timeout, connect=CONNECT_SECONDS)
 
     def request(
         self,
@@ -64,16 +62,19 @@ class Http:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         patience: float = CONNECT_SECONDS,
+        timeout: float = _READ_SECONDS,
     ) -> httpx2.Response:
         """The answer, whatever its status, once a server has given one.
 
         Lost connections and "busy" (503) are tried again for `patience` seconds, so requests must
-        be harmless when repeated. Raises Unavailable.
+        be harmless when repeated. `timeout` is how long a connected server may be silent, seconds.
+        Raises Unavailable.
         """
+        limits = self._limits(timeout)
 
         def ask() -> httpx2.Response:
             answer = self._client.request(
-                method, path, params=params, content=content, headers=headers
+                method, path, params=params, content=content, headers=headers, timeout=limits
             )
             if answer.status_code == 503:
                 raise _Busy(error_of(answer))
@@ -91,8 +92,9 @@ class Http:
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx2.Response]:
         """A response that is read while it comes; raises Unavailable when the connection breaks."""
+        limits = self._limits(_SILENCE_SECONDS)
         try:
-            with self._client.stream("GET", path, headers=headers, timeout=self._silence) as answer:
+            with self._client.stream("GET", path, headers=headers, timeout=limits) as answer:
                 if answer.status_code >= 400:
                     answer.read()
                     raise error_of(answer)

@@ -105,6 +105,10 @@ class Job:
         Unavailable if the job failed or the service stays away, UntrustedBundle if the plan's
         signer is not trusted here.
         """
+        return self._client.plan(self.wait_for_id(timeout))
+
+    def wait_for_id(self, timeout: float | None = None) -> str:
+        """As `wait`, but the plan's id."""
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _FIRST_POLL_SECONDS
         while not JobState(self.details["state"]).is_terminal:
@@ -113,12 +117,12 @@ class Job:
             time.sleep(pause)
             pause = min(1.5 * pause, _LONGEST_POLL_SECONDS)
             self.refresh(_PATIENCE_SECONDS)
-        return self._result()
+        return self._plan_id()
 
-    def _result(self) -> Plan:
+    def _plan_id(self) -> str:
         plan_id, error = self.details["plan"], self.details["error"]
         if plan_id is not None:
-            return self._client.plan(plan_id)
+            return str(plan_id)
         if error is not None:
             raise Unavailable(f"job {self.id} failed: {error['message']} [{error['code']}]")
         raise Unavailable(f"job {self.id} is {self.details['state']} and left no plan")

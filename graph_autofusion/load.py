@@ -11,7 +11,7 @@ from graph_autofusion.guards import describe_call
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.report import FusionReport, report_of
-from graph_autofusion.resolver import Resolution
+from graph_autofusion.resolution import Accepts, Resolution
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.ir.graph import Graph, InputKind
@@ -27,14 +27,14 @@ class _OnePlan:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    def lookup(self, graph: Graph) -> Resolution | None:
+    def resolve(self, graph: Graph, accepts: Accepts) -> Resolution:
         if graph.digest == self._plan.graph.digest:
             return Resolution(self._plan, "hit")
-        return None
-
-    def resolve(self, graph: Graph) -> Resolution:
         reason = "the bundle holds a plan for another program or other shapes"
-        return self.lookup(graph) or Resolution(None, "fallback", reason)
+        return Resolution(None, "fallback", reason)
+
+    def follow(self, job: str, graph: Graph, accepts: Accepts) -> Resolution | None:
+        return self.resolve(graph, accepts)
 
 
 class PlanModule:
@@ -91,4 +91,4 @@ def load(
     plan = read(Path(bundle_dir), Trust.of_user())
     if model is None:
         return PlanModule(plan)
-    return OptimizedModule(model, Options(on_miss=OnMiss.EAGER), resolver=_OnePlan(plan))
+    return OptimizedModule(model, Options(on_miss=OnMiss.EAGER), source=_OnePlan(plan))

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
-from dataclasses import dataclass
-from typing import Protocol
 
 from graph_autofusion.client import Client
 from graph_autofusion.local_tuner import tune_locally
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.paths import bundle_cache_root
 from graph_autofusion.progress import OnEvent, tuning_progress
+from graph_autofusion.resolution import Accepts, Resolution
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
-from kernel_gen.records import JobRequest
-from kernel_gen.runtime.cache import BundleCache
+from kernel_gen.records import JobRequest, JobState
+from kernel_gen.runtime.bundle_format import plan_of_files
+from kernel_gen.runtime.cache import BundleCache, Hit
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.trust import Trust
 
 log = logging.getLogger("graph_autofusion")
 
-_RETRY_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """A plan and where it came from ("hit", "compatible", "tuned"), or the reason for none.
-
-    Without a plan `cache` is "pending" (a service works on it) or "fallback".
-    """
-
-    plan: Plan | None
-    cache: str
-    reason: str = ""
-
-
-class PlanSource(Protocol):
-    """Where plans come from; `Resolver` is the usual one."""
-
-    def lookup(self, graph: Graph) -> Resolution | None: ...
-
-    def resolve(self, graph: Graph) -> Resolution: ...
+_AWAY_SECONDS = 30.0  # so long a service that could not be reached is not asked again
 
 
 def job_request(graph: Graph, options: Options) -> JobRequest:
@@ -64,6 +46,7 @@ class Resolver:
         self._options = options
         self._target = host_target()
         self._cache = BundleCache(bundle_cache_root(options.store))
+        self._away_until = 0.0
 
     def key(self, graph: Graph) -> PlanKey:
         options = self._options
@@ -75,11 +58,82 @@ class Resolver:
             rules=options.rules,
         )
 
-    def resolve(self, graph: Graph) -> Resolution:
+    def resolve(self, graph: Graph, accepts: Accepts) -> Resolution:
         """The plan for `graph`, or why there is none. May search for the whole budget."""
-        known = self.lookup(graph)
-        if known is not None:
-            return known
+        known = self._cached(graph, accepts)
+        if known is None and self._options.service is not None:
+            known = self._from_service(graph, accepts)
+        return self._miss(graph) if known is None else known
+
+    def follow(self, job: str, graph: Graph, accepts: Accepts) -> Resolution | None:
+        """What the service's job has found: its plan, or that there is none; None while it works.
+
+        Raises Unavailable if the service cannot be asked.
+        """
+        with self._client() as client:
+            known = client.job(job)
+            if not JobState(known.details["state"]).is_terminal:
+                return None
+            plan_id = known.details["plan"]
+            if plan_id is None:
+                return Resolution(None, "fallback", f"job {job} is {known.state}, without a plan")
+            plan = self._fetched(client, graph, plan_id, accepts)
+        return plan or Resolution(None, "fallback", f"the plan of job {job} is no gain here")
+
+    def _cached(self, graph: Graph, accepts: Accepts) -> Resolution | None:
+        found = self._cache.lookup(self.key(graph))
+        if not isinstance(found, Hit):
+            return None
+        if found.exact:
+            return Resolution(found.plan, "hit")
+        return Resolution(found.plan, "compatible") if accepts(found.plan) else None
+
+    def _from_service(self, graph: Graph, accepts: Accepts) -> Resolution | None:
+        """The service's plan; None for a miss; a fallback where it cannot be asked."""
+        if time.monotonic() < self._away_until:
+            return Resolution(None, "fallback", f"{self._options.service} was away a moment ago")
+        try:
+            with self._client() as client:
+                found = client.find(self.key(graph))
+                if found.plan_id is None:
+                    return None
+                return self._fetched(client, graph, found.plan_id, accepts)
+        except Unavailable as error:
+            self._away_until = time.monotonic() + _AWAY_SECONDS
+            return self._no_service(error)
+        except GafError as error:
+            log.warning("the service gave no plan: %s", error)
+            return self._no_service(error)
+
+    def _no_service(self, error: GafError) -> Resolution:
+        if self._options.on_miss is OnMiss.ERROR:
+            raise error
+        return Resolution(None, "fallback", str(error))
+
+    def _fetched(
+        self, client: Client, graph: Graph, plan_id: str, accepts: Accepts
+    ) -> Resolution | None:
+        plan = self._keep(client.bundle(plan_id))
+        if plan.key == self.key(graph):
+            return Resolution(plan, "hit")
+        return Resolution(plan, "compatible") if accepts(plan) else None
+
+    def _keep(self, files: dict[str, bytes]) -> Plan:
+        """Into the bundle cache for the next process, under the signature it came with; a cache
+        that cannot be written is no loss to this one."""
+        try:
+            return self._cache.put_files(files)
+        except Unavailable as error:
+            log.warning("the plan is not cached: %s", error)
+            return plan_of_files(files, Trust.of_user())
+
+    def _client(self) -> Client:
+        service = self._options.service
+        if service is None:
+            raise InvalidInput("no service is set: pass service= or set GAF_SERVICE")
+        return Client(service, os.environ.get("GAF_API_KEY"))
+
+    def _miss(self, graph: Graph) -> Resolution:
         match self._options.on_miss:
             case OnMiss.EAGER:
                 return Resolution(None, "fallback", "no plan is known and on_miss is 'eager'")
@@ -90,34 +144,6 @@ class Resolver:
             case OnMiss.TUNE:
                 return self._tune(graph)
 
-    def lookup(self, graph: Graph) -> Resolution | None:
-        """A known plan: from the bundle cache, else from the service."""
-        key = self.key(graph)
-        cached = self._cache.get(key)
-        if cached is not None:
-            return Resolution(cached, "hit")
-        if self._options.service is None:
-            return None
-        try:
-            return self._fetch(key)
-        except GafError as error:
-            log.warning("the service gave no plan: %s", error)
-            return None
-
-    def _client(self) -> Client:
-        service = self._options.service
-        if service is None:
-            raise InvalidInput("no service is set: pass service= or set GAF_SERVICE")
-        return Client(service)
-
-    def _fetch(self, key: PlanKey) -> Resolution | None:
-        with self._client() as client:
-            plan = client.lookup(key)
-        if plan is None:
-            return None
-        self._keep(plan)
-        return Resolution(plan, "hit" if plan.key == key else "compatible")
-
     def _queue(self, graph: Graph) -> Resolution:
         if self._options.service is None:
             raise InvalidInput("on_miss='queue' needs a service: pass service= or GAF_SERVICE")
@@ -126,50 +152,27 @@ class Resolver:
                 job = client.submit_graph(graph, job_request(graph, self._options))
         except GafError as error:
             return Resolution(None, "fallback", f"the service did not take the job: {error}")
-        return Resolution(None, "pending", f"job {job.id} is {job.state}")
+        return Resolution(None, "pending", f"job {job.id} works on it", job.id)
 
     def _tune(self, graph: Graph) -> Resolution:
+        request = job_request(graph, self._options)
         with tuning_progress(self._options.budget) as on_event:
             if self._options.service is None:
-                request = job_request(graph, self._options)
                 tune_locally(graph, request, self._options.store, on_event)
                 plan = self._cache.get(self.key(graph))
             else:
-                plan = self._tune_remotely(graph, on_event)
+                plan = self._tune_remotely(graph, request, on_event)
         if plan is None:
             raise Unavailable("the search ended without a plan for this machine")
         return Resolution(plan, "tuned")
 
-    def _tune_remotely(self, graph: Graph, on_event: OnEvent) -> Plan | None:
+    def _tune_remotely(self, graph: Graph, request: JobRequest, on_event: OnEvent) -> Plan | None:
         with self._client() as client:
-            job = client.submit_graph(graph, job_request(graph, self._options))
-            for event in job.events():
-                on_event(event)
-            plan = job.wait()
-        self._keep(plan)
-        return plan
-
-    def _keep(self, plan: Plan) -> None:
-        """Into the bundle cache, for the next process; a cache that cannot be written is no loss
-        to this one."""
-        try:
-            self._cache.put(plan)
-        except Unavailable as error:
-            log.warning("the plan is not cached: %s", error)
-
-
-class Poller:
-    """Asks for a pending plan at most every two seconds, at call boundaries."""
-
-    def __init__(self, resolver: PlanSource, graph: Graph) -> None:
-        self._resolver = resolver
-        self._graph = graph
-        self._next = time.monotonic() + _RETRY_SECONDS
-
-    def poll(self) -> Resolution | None:
-        """The resolution once there is one; None while pending or asked too soon."""
-        now = time.monotonic()
-        if now < self._next:
-            return None
-        self._next = now + _RETRY_SECONDS
-        return self._resolver.lookup(self._graph)
+            job = client.submit_graph(graph, request)
+            try:
+                for event in job.events():
+                    on_event(event)
+            except KeyboardInterrupt:
+                job.cancel()
+                raise
+            return self._keep(client.bundle(job.wait_for_id()))

@@ -50,7 +50,7 @@ def tune(
         environ={},
     )
     graph = subject.load_subject(what).graph
-    resolution = Resolver(options).resolve(graph)
+    resolution = Resolver(options).resolve(graph, lambda plan: False)
     if resolution.plan is None:
         raise Unavailable(resolution.reason)
     report = report_of(resolution.plan, resolution.cache, tuned_now=resolution.cache == "tuned")

@@ -5,12 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from graph_autofusion.guards import (
-    ModelGuard,
-    ModelState,
-    describe_call,
-    framework_reason,
-)
+from graph_autofusion.guards import describe_call, framework_reason
+from graph_autofusion.model_guard import ModelGuard, ModelState
 
 
 def _signature(*args, **kwargs):

@@ -1,0 +1,185 @@
+"""Is the model still the one that was captured, and are its weights unwritten?
+
+Two speeds. `is_same` runs before every call of a plan: a few passes in C over the modules'
+dictionaries and the constant tensors, no Python loop. Only when it says no does `check` find out
+what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from enum import Enum
+from itertools import chain
+from operator import attrgetter, call, is_, itemgetter
+from typing import Any
+
+import torch
+from torch.nn.modules import module as nn_module
+
+from graph_autofusion.reach import Reach
+
+_HELD = ("_modules", "_parameters", "_buffers")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+_INTERNAL = frozenset(torch.nn.Module().__dict__)
+_VALUES = (bool, int, float, complex, str, type(None), tuple, torch.dtype, torch.device)
+_END = object()
+_pointer = torch.Tensor.data_ptr
+_version = attrgetter("_version")
+
+
+class ModelState(Enum):
+    """What `ModelGuard.check` found."""
+
+    SAME = "same"
+    WRITTEN = "written"  # weights have new values: pack them again
+    CHANGED = "changed"  # other modules, parameters, attributes or modes: capture again
+
+
+def hooks_reason(model: torch.nn.Module) -> str:
+    """Why hooks keep a plan from standing in for `model`; empty if there are none."""
+    if any(_global_hooks()):
+        return "hooks for all modules are registered"
+    for module in Reach(model).modules:
+        if any(module.__dict__[name] for name in _HOOKS):
+            return f"{type(module).__name__} has forward hooks, which a plan would not call"
+    return ""
+
+
+def _global_hooks() -> tuple[dict[Any, Any], ...]:
+    return (nn_module._global_forward_hooks, nn_module._global_forward_pre_hooks)
+
+
+class _Structure:
+    """Modules, their parameters, buffers and plain attributes, and what a function closes over.
+
+    Kept by identity, in the order of the dictionaries; `_END` marks that nothing was appended.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        reach = Reach(model)
+        held = [module.__dict__[name] for module in reach.modules for name in _HELD]
+        hooks = [module.__dict__[name] for module in reach.modules for name in _HOOKS]
+        self._empty = (*_global_hooks(), *hooks, *(entries for entries in held if not entries))
+        self._dicts = [entries for entries in held if entries]
+        self._spaces = [module.__dict__ for module in reach.modules] + [s for s, _ in reach.names]
+        self._getters = [_attributes(module) for module in reach.modules]
+        self._getters += [_getter(names) for _, names in reach.names]
+        self._cells = reach.cells
+        self._expected = list(self._current())
+
+    def _current(self) -> Iterator[Any]:
+        return chain(
+            chain.from_iterable(map(dict.values, self._dicts)),
+            chain.from_iterable(map(dict.keys, self._dicts)),
+            chain.from_iterable(map(call, self._getters, self._spaces)),
+            map(_contents, self._cells),
+            (_END,),
+        )
+
+    def is_same(self) -> bool:
+        try:
+            return not any(self._empty) and all(map(is_, self._current(), self._expected))
+        except (KeyError, ValueError):  # an attribute or a cell's content was deleted
+            return False
+
+    def equals(self) -> bool:
+        """As `is_same`, but equal numbers and strings need not be one object."""
+        try:
+            current = list(self._current())
+        except (KeyError, ValueError):
+            return False
+        if any(self._empty) or len(current) != len(self._expected):
+            return False
+        if not all(map(_is_equal, current, self._expected)):
+            return False
+        self._expected = current
+        return True
+
+
+_contents = attrgetter("cell_contents")
+
+
+def _attributes(module: torch.nn.Module) -> itemgetter[Any]:
+    own = [name for name in module.__dict__ if name not in _INTERNAL]
+    return _getter(("training", *_HELD, *own))
+
+
+def _getter(names: Sequence[str]) -> itemgetter[Any]:
+    """Gives a tuple, also for one name."""
+    return itemgetter(*(names if len(names) > 1 else (*names, *names)))
+
+
+def _is_equal(one: object, other: object) -> bool:
+    if one is other:
+        return True
+    return type(one) is type(other) and isinstance(one, _VALUES) and one == other
+
+
+class _Constants:
+    """Bound tensors: where their data lie, how they are laid out, how often they were written."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self.tensors = tensors
+        # Inference tensors keep no count of writes.
+        self._counted = [tensor for tensor in tensors if not tensor.is_inference()]
+        self._pointers = list(map(_pointer, tensors))
+        self._versions = list(map(_version, self._counted))
+        self._layouts = list(map(_layout, tensors))
+
+    def watch_only(self, positions: Collection[int]) -> None:
+        chosen = {id(self.tensors[position]) for position in positions}
+        watched = [
+            (tensor, version)
+            for tensor, version in zip(self._counted, self._versions, strict=True)
+            if id(tensor) in chosen
+        ]
+        self._counted = [tensor for tensor, _ in watched]
+        self._versions = [version for _, version in watched]
+
+    def is_unwritten(self) -> bool:
+        return (
+            list(map(_version, self._counted)) == self._versions
+            and list(map(_pointer, self.tensors)) == self._pointers
+        )
+
+    def has_layouts(self) -> bool:
+        return list(map(_layout, self.tensors)) == self._layouts
+
+
+def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
+    plain = tensor.is_cpu and not tensor.is_neg() and not tensor.is_conj()
+    return (tensor.dtype, tensor.shape, tensor.stride(), tensor.layout, plain)
+
+
+class ModelGuard:
+    """What a model was when its program was captured and its plan bound."""
+
+    def __init__(self, model: torch.nn.Module, constants: Sequence[torch.Tensor] = ()) -> None:
+        """`constants` are the tensors to be bound to the plan."""
+        self._structure = _Structure(model)
+        self._constants = _Constants(constants)
+
+    def watch_only(self, copied: Collection[int]) -> None:
+        """From now on only writes to these constants count: the others are read in place."""
+        self._constants.watch_only(copied)
+
+    @property
+    def constants(self) -> Sequence[torch.Tensor]:
+        return self._constants.tensors
+
+    def is_same(self) -> bool:
+        """Whether nothing has changed. Layouts of the constants are the caller's to compare."""
+        return self._structure.is_same() and self._constants.is_unwritten()
+
+    def check(self) -> ModelState:
+        """What has happened to the model, layouts included."""
+        if not self._structure.is_same() and not self._structure.equals():
+            return ModelState.CHANGED
+        if not self._constants.has_layouts():
+            return ModelState.CHANGED
+        return ModelState.SAME if self._constants.is_unwritten() else ModelState.WRITTEN
+
+    @property
+    def needs_grad(self) -> bool:
+        """Whether a constant, as it is now, takes part in gradients."""
+        return any(tensor.requires_grad for tensor in self._constants.tensors)
