@@ -98,9 +98,8 @@ class Compiler:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
             source, built = Path(work, "kernels.cpp"), Path(work, "kernels.so")
             source.write_text(text)
-            command = [
-                *self.command, *flags, str(source), "-o", str(built), *link_flags(openmp=self.openmp),
-            ]  # fmt: skip
+            links = link_flags(openmp=self.openmp)
+            command = [*self.command, *flags, str(source), "-o", str(built), *links]
             failure = _run(command, work, self.timeout_seconds)
             if failure is None:
                 os.replace(built, path)  # atomic: readers see the old file, none, or all of it

@@ -170,7 +170,8 @@ class Accumulator:
             name,
             f"static inline void {name}({value} *b, {at} *bp, {value} x, {at} p) {{\n"
             f"  const {narrow} xn = x != x, bn = *b != *b;\n"
-            f"  const {narrow} wins = (xn & ~bn) | (~bn & (x {sign} *b)), ties = (x == *b) | (xn & bn);\n"
+            f"  const {narrow} wins = (xn & ~bn) | (~bn & (x {sign} *b));\n"
+            f"  const {narrow} ties = (x == *b) | (xn & bn);\n"
             f"  const {at} take = (p >= 0) & ((*bp < 0) | __builtin_convertvector(wins, {at}) |\n"
             f"      (__builtin_convertvector(ties, {at}) & (p < *bp)));\n"
             f"  *bp = take ? p : *bp;\n"

@@ -325,7 +325,8 @@ class Emitter:
         first = self.index(guard.index, scope, lane="0")
         end = self.index(guard.index, scope, lane=last)
         high = guard.high.name if isinstance(guard.high, Sym) else str(guard.high)
-        return f"({first} < {guard.low} && {end} < {guard.low}) || ({first} >= {high} && {end} >= {high})"
+        below = f"({first} < {guard.low} && {end} < {guard.low})"
+        return f"{below} || ({first} >= {high} && {end} >= {high})"
 
     def _contiguous(self, load: FlatLoad, stored: DType, scope: Scope) -> str:
         at = self.address(load.at, scope)

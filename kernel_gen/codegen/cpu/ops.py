@@ -84,13 +84,14 @@ class OpWriter:
         name = self.unit.helper(
             f"gaf_bc_{kind}",
             # s - 0 keeps the sign of zero, which 0 + s would not
-            f"static inline {kind} gaf_bc_{kind}({SCALAR_C[held]} s) {{ return s - ({kind}){{}}; }}",
+            f"static inline {kind} gaf_bc_{kind}({SCALAR_C[held]} s) "
+            f"{{ return s - ({kind}){{}}; }}",
         )
         scalar = f"-(int)({value.text})" if value.dtype is DType.BOOL else value.text
         return Value(f"{name}({scalar})", value.dtype, vector=True, const=value.const)
 
     def compute(self, op: str, dtype: DType, args: list[Value], live: str = "") -> str:
-        """Expression of `op`; operands are vectors if one is. `live`: lanes that count in a tail."""
+        """Expression of `op`, a vector if an operand is. `live`: lanes that count in a tail."""
         vector = any(a.vector for a in args)
         if vector:
             args = [self.broadcast(a) for a in args]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.loops import LoopsTemplate
 from kernel_gen.codegen.cpu.matmul import MatmulTemplate
-from kernel_gen.codegen.cpu.matmul import MatmulTemplate
 from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.codegen.cpu.row import RowTemplate
 from kernel_gen.codegen.template import Template
@@ -18,6 +17,5 @@ def templates(target: Target) -> tuple[Template, ...]:
         Pointwise(),
         RowTemplate("row", columns=False),
         RowTemplate("reduce", columns=True),
-        MatmulTemplate(),
         LoopsTemplate(),
     )

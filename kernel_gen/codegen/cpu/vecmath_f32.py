@@ -1,8 +1,8 @@
 """fp32 vector math as text: exp, log and their kin, tanh, erf, sigmoid, sin, cos.
 
 At most 2 ulp over the whole range, NaN, infinities, subnormals and signed zeros included.
-Coefficients: tests/codegen/vecmath_fit.py. `F` and `I` stand for
-the float and int vector types, `D` and `L` for the double and 64-bit ones, `@name` for another function of this file at the same lanes.
+Coefficients: tests/codegen/vecmath_fit.py. `F` and `I` stand for the float and int vector types,
+`D` and `L` for the double and 64-bit ones, `@name` for another function at the same lanes.
 
 Range reduction by two constants whose first has few bits (Cody and Waite 1980), so that `k * HI` is
 exact and it does not matter whether the compiler contracts `x - k * HI` into one rounding.

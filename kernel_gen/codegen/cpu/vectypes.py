@@ -72,7 +72,7 @@ def value_type(unit: Unit, dtype: DType, lanes: Lanes) -> str:
 
 
 def load_function(unit: Unit, dtype: DType, lanes: Lanes, partial: bool) -> str:
-    """`value f(const stored *p[, int n])`: loads lanes (the first n, others 0) of a storage dtype."""
+    """`value f(const stored *p[, int n])`: loads all lanes, or the first n and zeros."""
     raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
     suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
     stored = SCALAR_C[dtype]
@@ -133,7 +133,8 @@ def _stream_function(unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value:
         f"  for (int k = 0; k < {size // chunk}; k++) "
         f"__builtin_nontemporal_store(u.c[k], ({piece} *)p + k);\n"
         "#elif defined(__x86_64__)\n"
-        f"  for (int k = 0; k < {size // chunk}; k++) {call}((float *)p + k * {chunk // 4}, u.c[k]);\n"
+        f"  for (int k = 0; k < {size // chunk}; k++)\n"
+        f"    {call}((float *)p + k * {chunk // 4}, u.c[k]);\n"
         "#else\n"
         f"  {plain}(p, x);\n"
         "#endif\n}",
@@ -193,12 +194,13 @@ def narrowed(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
 
 
 # Subnormal halves: adding 0.5 puts the half's last bit at the float's last bit, rounded to even.
-# Normal halves: the integer addition rounds at bit 13 and carries into the exponent, up to infinity.
+# Normal halves: the integer addition rounds at bit 13 and carries into the exponent, to infinity.
 _F16_NARROW = """\
 const {i32} b = ({i32})x, a = b & 0x7fffffff;
   const {i32} sub = ({i32})(({f32})a + 0.5f) - 0x3f000000;
   const {i32} big = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
-  const {i32} inf = ({i32})(a >= 0x477ff000), nan = ({i32})(a > 0x7f800000), low = ({i32})(a < 0x38800000);
+  const {i32} inf = ({i32})(a >= 0x477ff000), nan = ({i32})(a > 0x7f800000);
+  const {i32} low = ({i32})(a < 0x38800000);
   {i32} r = (low & sub) | (~low & big);
   r = (inf & 0x7c00) | (~inf & r);
   r = (nan & 0x7e00) | (~nan & r);

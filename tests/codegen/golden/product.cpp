@@ -1,0 +1,105 @@
+#ifndef GAF_KERNEL_ABI
+#define GAF_KERNEL_ABI
+typedef unsigned long long gaf_u64;
+typedef long long gaf_i64;
+
+/* One call of one kernel. Operands stand in the order of the loop nest's buffers: `operands[i]` is
+ * the tensor's first element, or the packed bytes where the kernel packs that constant.
+ * `scratch`: shared bytes first, then scratch bytes for each thread, 64-byte aligned. */
+typedef struct gaf_kernel_args {
+  gaf_u64 size;
+  void *const *operands;
+  void *scratch;
+  const gaf_i64 *dims; /* values of the program's symbols s0, s1, ... */
+  int n_threads;
+  void *stream; /* NPU queue; null on a CPU */
+} gaf_kernel_args;
+#endif
+#ifndef H_gaf_f32x8
+#define H_gaf_f32x8
+typedef float gaf_f32x8 __attribute__((vector_size(32)));
+typedef float gaf_f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
+#endif
+#ifndef H_gaf_bc_gaf_f32x8
+#define H_gaf_bc_gaf_f32x8
+static inline gaf_f32x8 gaf_bc_gaf_f32x8(float s) { return s - (gaf_f32x8){}; }
+#endif
+#ifndef H_gaf_ld_f32x8
+#define H_gaf_ld_f32x8
+static inline gaf_f32x8 gaf_ld_f32x8(const float *p) { return *(const gaf_f32x8u *)p; }
+#endif
+#ifndef H_gaf_st_f32x8
+#define H_gaf_st_f32x8
+static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
+#endif
+#ifndef H_gaf_ldn_f32x8
+#define H_gaf_ldn_f32x8
+static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
+  gaf_f32x8 r;
+  for (int l = 0; l < 8; l++) r[l] = l < n ? p[l] : (float)0;
+  return r;
+}
+#endif
+#ifndef H_gaf_stn_f32x8
+#define H_gaf_stn_f32x8
+static inline void gaf_stn_f32x8(float *p, gaf_f32x8 x, int n) {
+  const gaf_f32x8 r = x;
+  for (int l = 0; l < 8; l++) if (l < n) p[l] = r[l];
+}
+#endif
+#ifndef H_gaf_omp
+#define H_gaf_omp
+#ifdef _OPENMP
+extern "C" int omp_get_thread_num(void) noexcept;
+extern "C" int omp_get_num_threads(void) noexcept;
+#endif
+#endif
+static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
+  int status = 0;
+  (void)tid; (void)nt;
+  const float *__restrict b0 = (const float *)args->operands[0];
+  const float *__restrict b1 = (const float *)args->operands[1];
+  float *__restrict b2 = (float *)args->operands[2];
+  {
+    const gaf_i64 t1n = (gaf_i64)(5) * (gaf_i64)((7 + 7) / 8);
+    for (gaf_i64 t1 = t1n * tid / nt; t1 < t1n * (tid + 1) / nt; t1++) {
+      const gaf_i64 t11 = (t1 % ((7 + 7) / 8)) * 8;
+      const gaf_i64 t10 = ((t1) / ((7 + 7) / 8));
+      if (t11 + 8 <= 7) {
+        gaf_f32x8 a2_0_0 = gaf_bc_gaf_f32x8(0.0f);
+        for (gaf_i64 r2 = 0; r2 < 6; r2++) {
+          const float v3 = b0[((6) * t10 + r2)];
+          const gaf_f32x8 v4 = gaf_ld_f32x8(b1 + (t11 + (7) * r2));
+          a2_0_0 = a2_0_0 + (gaf_bc_gaf_f32x8(v3) * v4);
+        }
+        const gaf_f32x8 v5 = a2_0_0;
+        gaf_st_f32x8(b2 + ((7) * t10 + t11), v5);
+      }
+      else {
+        gaf_i64 i6 = t11;
+        if (i6 < 7) {
+          gaf_f32x8 a2_0_0 = gaf_bc_gaf_f32x8(0.0f);
+          for (gaf_i64 r7 = 0; r7 < 6; r7++) {
+            const float v8 = b0[((6) * t10 + r7)];
+            const gaf_f32x8 v9 = gaf_ldn_f32x8(b1 + (i6 + (7) * r7), (int)(7 - i6));
+            a2_0_0 = a2_0_0 + (gaf_bc_gaf_f32x8(v8) * v9);
+          }
+          const gaf_f32x8 v10 = a2_0_0;
+          gaf_stn_f32x8(b2 + ((7) * t10 + i6), v10, (int)(7 - i6));
+        }
+      }
+    }
+  }
+  return status;
+}
+extern "C" int k0(const gaf_kernel_args *args) {
+#ifdef _OPENMP
+  if (args->n_threads > 1) {
+    int status = 0;
+#pragma omp parallel num_threads(args->n_threads) reduction(| : status)
+    status |= k0_body(args, omp_get_thread_num(), omp_get_num_threads());
+    return status;
+  }
+#endif
+  return k0_body(args, 0, 1);
+}
