@@ -225,9 +225,14 @@ def _bad_epilogue(problem: Problem) -> Refusal | None:
     for position in problem.after:
         if set(lives[position]) & depth:
             return Refusal("depth-after-product", f"statement {position} keeps a summed axis")
-    stored = {a for s in problem.nest.stores for i in s.index for a in i.axes()}
-    if stored & depth:
+    stored = [{a for i in s.index for a in i.axes()} for s in problem.nest.stores]
+    if any(axes & depth for axes in stored):
         return Refusal("depth-after-product", "a store runs over a summed axis")
+    multiplied = {a for s in problem.contracts for a in lives[s]}
+    for axis in problem.batch:
+        if axis.name not in multiplied and not all(axis.name in axes for axes in stored):
+            # the product would be computed again for each point of an axis it does not have
+            return Refusal("mixed-domains", f"axis {axis.name} belongs to some stores only")
     return None
 
 
