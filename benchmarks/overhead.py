@@ -1,6 +1,6 @@
 """What a call of an optimised module costs besides its kernels.
 
-    python -m benchmarks.overhead [--seconds 5] [--json]
+    python -m benchmarks.overhead [--seconds 10] [--store URL] [--json]
 
 A plan over at most eight small tensors is called through `OptimizedModule` (all guards), through
 its bound plan (output buffers, table of pointers), and in C alone (kernels only); median of
@@ -52,12 +52,11 @@ def interleaved_us(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def measure(seconds: float) -> dict[str, float]:
+def measure(seconds: float, store: str) -> dict[str, float]:
     """Times of all layers, in microseconds."""
     torch.manual_seed(0)
     model, inputs = Small().eval(), tuple(torch.randn(32) for _ in range(3))
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        store = f"sqlite:///{Path(folder, 'store.sqlite')}"
+    with torch.no_grad():
         fast = gaf.optimize(model, inputs, budget=seconds, store=store, strict=True)
         fast(*inputs)
         ready = fast._gaf_runner.last.ready  # type: ignore[union-attr]
@@ -82,10 +81,13 @@ def measure(seconds: float) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="budget of the search")
+    parser.add_argument("--seconds", type=float, default=10.0, help="budget of the search")
+    parser.add_argument("--store", help="SQLAlchemy URL; a fresh one if left out")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    times = measure(args.seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        default = f"sqlite:///{Path(folder, 'store.sqlite')}"
+        times = measure(args.seconds, args.store or default)
     if args.json:
         print(json.dumps(times))
         return

@@ -253,7 +253,9 @@ class Runner:
         report = report_of(plan, found.cache, tuned_now=found.cache == "tuned")
         program.plan, program.report = plan, report
         if _is_loss(plan):
-            program.report = replace(report, reason="the plan is slower: the model runs itself")
+            program.report = replace(
+                report, reason="the plan is no gain over the framework: the model runs itself"
+            )
         elif not self._bind(program):
             raise InvalidInput("the model was changed while its plan was made")
 
@@ -275,8 +277,10 @@ class Runner:
 
 
 def _is_loss(plan: Plan) -> bool:
+    """Whether the model itself is faster: the plan fuses nothing, or was measured to be slower."""
     summary = plan.summary
-    return not summary.improved and summary.measured_us > summary.baseline_us
+    slower = summary.measured_us > summary.baseline_us
+    return not summary.improved and (slower or not plan.kernels)
 
 
 def _always(plan: Plan) -> bool:
