@@ -7,6 +7,7 @@ queued --claim--> running --finish--> done | failed | cancelled
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,11 @@ class Beat:
     """What a heartbeat tells the holder."""
 
     cancel_requested: bool
+
+
+def owner_of(pid: int) -> str:
+    """The name under which a driver process of this machine claims jobs."""
+    return f"{socket.gethostname()}:{pid}"
 
 
 class Queue:
@@ -126,10 +132,17 @@ class Queue:
         with self._database.write() as connection:
             return self._expire(connection, self._database.now_us(connection))
 
+    def lose(self, owner: str) -> int:
+        """As `expire`, at once, for the jobs of an owner that is known to be dead."""
+        with self._database.write() as connection:
+            now = self._database.now_us(connection)
+            return self._give_up(connection, jobs.c.lease_owner == owner, now)
+
     def _expire(self, connection: Connection, now: int) -> int:
-        query = sa.select(jobs).where(
-            jobs.c.state == JobState.RUNNING.value, jobs.c.lease_expires_us < now
-        )
+        return self._give_up(connection, jobs.c.lease_expires_us < now, now)
+
+    def _give_up(self, connection: Connection, lost: sa.ColumnElement[bool], now: int) -> int:
+        query = sa.select(jobs).where(jobs.c.state == JobState.RUNNING.value, lost)
         if not self._database.is_sqlite:
             query = query.with_for_update(skip_locked=True)
         rows = connection.execute(query).all()

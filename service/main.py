@@ -11,6 +11,8 @@ from types import FrameType
 
 import uvicorn
 
+from db.queue import owner_of
+from db.store import Store
 from kernel_gen.errors import InvalidInput, Unavailable
 from service.app import create_app
 from service.settings import Settings
@@ -44,7 +46,8 @@ def serve(
                 "make one with `gaf db create-key`, or listen on 127.0.0.1"
             )
         child = command or driver_command(settings.db, worker=worker)
-        supervisor = Supervisor(child) if driver or command else None
+        store: Store = app.state.context.store
+        supervisor = Supervisor(child, lambda pid: _lose(store, pid)) if driver else None
         _run(app, listener, supervisor, lambda: on_ready(_url(settings, listener)))
     finally:
         listener.close()
@@ -72,6 +75,14 @@ def _run(
         finally:
             if supervisor is not None:
                 supervisor.stop()
+
+
+def _lose(store: Store, pid: int) -> None:
+    """Queue the jobs of a dead driver again now instead of when their leases run out."""
+    try:
+        store.queue.lose(owner_of(pid))
+    except Unavailable as error:
+        log.warning("jobs of the dead driver wait for their leases to run out: %s", error)
 
 
 class _Server(uvicorn.Server):

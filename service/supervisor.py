@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +32,12 @@ class Supervisor:
     """Keeps one child process alive until `stop`. The child gets SIGTERM when this process dies in
     any way, so that a killed server leaves no driver behind."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(
+        self, command: Sequence[str], on_death: Callable[[int], None] = lambda pid: None
+    ) -> None:
+        """`on_death` hears the process id of a child that ended without being told to."""
         self._command = list(command)
+        self._on_death = on_death
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep_alive, name="driver-supervisor")
         self._child: subprocess.Popen[bytes] | None = None
@@ -79,7 +83,11 @@ class Supervisor:
         try:
             while child.poll() is None and not self._stopping.is_set():
                 self._stopping.wait(0.1)
-            return _end(child)
+            died = child.poll() is not None
+            code = _end(child)
+            if died:
+                self._on_death(child.pid)
+            return code
         finally:
             self._child = None
 

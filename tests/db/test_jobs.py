@@ -229,6 +229,18 @@ def test_a_job_released_or_expired_is_fenced_before_anyone_claims_it(
         store.queue.finish(lease, JobState.DONE)
 
 
+def test_the_jobs_of_a_dead_owner_wait_again_at_once(store: Store) -> None:
+    job, other = submit(store), submit(store, rows=5)
+    lease = claim(store, "dead")
+    claim(store, "alive")
+    assert store.queue.lose("dead") == 1
+    assert store.jobs.get(job.id).state is JobState.QUEUED
+    assert store.jobs.get(job.id).attempts == 1
+    assert store.jobs.get(other.id).state is JobState.RUNNING
+    with pytest.raises(LeaseLost):
+        store.queue.heartbeat(lease, 1.0)
+
+
 def test_the_third_lost_lease_poisons_the_job(store: Store, clock: Clock) -> None:
     job = submit(store)
     for _ in range(MAX_ATTEMPTS):

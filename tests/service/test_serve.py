@@ -14,8 +14,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from db.queue import owner_of
 from db.store import Store
 from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.records import JobState
 from service.main import serve
 from service.settings import Settings
 from tests.fixtures import samples
@@ -114,10 +116,19 @@ def test_an_open_stream_of_events_does_not_hold_up_the_end(server: Server, sqlit
     assert server.process.returncode == 0
 
 
-def test_a_driver_that_dies_is_started_again(server: Server) -> None:
+def test_a_driver_that_dies_is_started_again_and_its_job_waits(
+    server: Server, sqlite_url: str
+) -> None:
     (first,) = server.driver_pids(1)
-    os.kill(first, signal.SIGKILL)
-    assert server.driver_pids(2)[1] != first
+    with Store(sqlite_url) as store:
+        program = samples.graph()
+        store.graphs.put(program)
+        store.jobs.create(samples.request(program), samples.key(program))
+        lease = store.queue.claim(owner_of(first))
+        assert lease is not None
+        os.kill(first, signal.SIGKILL)
+        assert server.driver_pids(2)[1] != first
+        assert store.jobs.get(lease.job_id).state is JobState.QUEUED  # not after 30 s
     assert httpx2.get(f"{server.url}/v1/health/live").status_code == 200
 
 
