@@ -5,9 +5,12 @@ from __future__ import annotations
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.linear import flatten
 from kernel_gen.codegen.cpu.matmul.after import after_function
+from kernel_gen.codegen.cpu.matmul.at_load import pack_function, pack_of
+from kernel_gen.codegen.cpu.matmul.block import Block
 from kernel_gen.codegen.cpu.matmul.dot_kernel import DotKernel
-from kernel_gen.codegen.cpu.matmul.driver import Direct, Driver
+from kernel_gen.codegen.cpu.matmul.driver import Driver
 from kernel_gen.codegen.cpu.matmul.frame import Frame
+from kernel_gen.codegen.cpu.matmul.inputs import Direct, Inputs
 from kernel_gen.codegen.cpu.matmul.left import left_function
 from kernel_gen.codegen.cpu.matmul.microkernel import MicroKernel
 from kernel_gen.codegen.cpu.matmul.operand import constant_buffers, left_in_place, right_in_place
@@ -47,15 +50,16 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
         for section in range(problem.sections):
             unit.function(right_function(frame, section))
     unit.function(after_function(frame))
-    driver = Driver(symbol, frame.scalar, problem, tiling, left, right, packed)
-    unit.function(driver.text())
+    inputs = Inputs(symbol, frame.scalar, problem, tiling, left, right, packed)
+    unit.function(Block(inputs).text())
+    unit.function(Driver(inputs).text())
     for buffer in sorted(set(packed or ())):
-        unit.function(driver.pack(buffer))
+        unit.function(pack_function(inputs, buffer))
     parts = scratch(problem, tiling)
     return KernelSource(
         entry=symbol,
         files=((f"{symbol}.cpp", unit.text()),),
-        packs=tuple(driver.pack_of(buffer) for buffer in sorted(set(packed or ()))),
+        packs=tuple(pack_of(inputs, buffer) for buffer in sorted(set(packed or ()))),
         scratch_bytes=parts.own,
         shared_bytes=parts.shared,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.matmul.driver import Direct
+from kernel_gen.codegen.cpu.matmul.inputs import Direct
 from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
 from kernel_gen.codegen.cpu.matmul.text import index_text
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling

@@ -1,0 +1,114 @@
+"""The block function: loops over k, column tiles and row tiles around the register tile.
+
+for KC steps of k: for each column tile: for each row tile: the register tile of each section;
+with the last k, the epilogue of that tile
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.matmul.inputs import Inputs
+from kernel_gen.codegen.cpu.matmul.text import split_axes
+from kernel_gen.codegen.cpu.matmul.tiling import Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Text of `symbol_block`."""
+
+    inputs: Inputs
+
+    def text(self) -> str:
+        """Rows [m0, m1) by column tiles [p0, p1) of one product. A packed left operand begins at
+        m0, a packed right one at column tile pr; operands read in place are whole."""
+        p, t, s = self.inputs.problem, self.inputs.tiling, self.inputs.scalar
+        size = p.sections * t.mr * t.nr
+        tile = "tiles"
+        if p.k > t.kc:
+            tile += f" + ((p - p0) * row_tiles + (m - m0) / {t.mr}) * {size}"
+        at = f"tile + row_shift * {t.nr} + col_shift"
+        return f"""\
+static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i64 b,
+    gaf_i64 m0, gaf_i64 m1, gaf_i64 p0, gaf_i64 p1, gaf_i64 pr, const {s} *left,
+    const {s} *const *right, {s} *tiles) {{
+  const gaf_i64 row_tiles = (m1 - m0 + {t.mr - 1}) / {t.mr}; (void)row_tiles; (void)pr;
+{split_axes(p.batch, "b", "  ")}
+  gaf_i64 kb = 0;
+  do {{
+    const gaf_i64 k = {p.k} - kb < {t.kc} ? {p.k} - kb : {t.kc};
+    for (gaf_i64 p = p0; p < p1; ++p) {{
+      const gaf_i64 slab = p / {t.slab_tiles(p)}, n0 = p % {t.slab_tiles(p)} * {t.nr};
+      const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};
+{split_axes(p.cols[:-1], "slab", "      ")}
+{self._right_pointers()}
+      for (gaf_i64 m = m0; m < m1; m += {t.mr}) {{
+        const gaf_i64 rows = m1 - m < {t.mr} ? m1 - m : {t.mr};
+{self._left_pointer()}
+        {s} *tile = {tile};
+{self._call_micro_kernels()}
+        if (kb + k == {p.k})
+          {self.inputs.symbol}_after(args, status, b, m, rows, slab, n0, cols, {at});
+      }}
+    }}
+    kb += k;
+  }} while (kb < {p.k});
+}}"""
+
+    def _left_pointer(self) -> str:
+        """Where the tile's rows begin. Read in place, the last tile moves up so that it stays
+        inside the operand; its first rows were done by the tile before."""
+        t, left = self.inputs.tiling, self.inputs.left
+        indent = "        "
+        if left is None:
+            return (
+                f"{indent}const gaf_i64 row_shift = 0;\n"
+                f"{indent}const {self.inputs.scalar} *rows_at = left"
+                f" + (m - m0) * {t.left_ld(self.inputs.problem)} + kb;"
+            )
+        return (
+            f"{indent}const gaf_i64 row_shift = {t.mr} - rows;\n"
+            f"{indent}const {self.inputs.scalar} *rows_at = left + {left.offset}"
+            f" + (m - row_shift) * {left.line_stride}ll + kb * {left.step}ll;"
+        )
+
+    def _right_pointers(self) -> str:
+        """The column tile of each section. Read in place, the last tile moves left."""
+        p, t = self.inputs.problem, self.inputs.tiling
+        indent = "      "
+        tail = t.tail_nv(p) * t.lanes
+        if self.inputs.right is None:
+            ld = str(t.nr) if tail == t.nr else f"(cols > {tail} ? {t.nr} : {tail})"
+            at = [f"(p - pr) * {p.k * t.nr}ll + kb * {ld}"] * p.sections
+            shift = "0"
+        elif t.right is Operand.DOT:
+            at = [f"{d.offset} + n0 * {d.line_stride}ll + kb" for d in self.inputs.right]
+            shift = "0"
+        else:
+            at = [f"{d.offset} + n0 - col_shift + kb * {d.step}ll" for d in self.inputs.right]
+            shift = f"(cols == {t.nr} ? {t.nr} : {tail}) - cols"
+        return "\n".join(
+            [
+                f"{indent}const gaf_i64 col_shift = {shift};",
+                *(
+                    f"{indent}const {self.inputs.scalar} *const panel{section} ="
+                    f" right[{section}] + {text};"
+                    for section, text in enumerate(at)
+                ),
+            ]
+        )
+
+    def _call_micro_kernels(self) -> str:
+        t, p = self.inputs.tiling, self.inputs.problem
+        lines = []
+        for section in range(p.sections):
+            tile = f"tile + {section * t.mr * t.nr}"
+            dot = t.right is Operand.DOT
+            call = f"(rows_at, panel{section}, {tile}, k, kb == 0{', cols' if dot else ''});"
+            if dot or t.tail_nv(p) == t.nv:
+                lines.append(f"        {self.inputs.symbol}_tile{call}")
+                continue
+            wide = f"cols > {t.tail_nv(p) * t.lanes}"
+            lines.append(f"        if ({wide}) {self.inputs.symbol}_tile{call}")
+            lines.append(f"        else {self.inputs.symbol}_tail{call}")
+        return "\n".join(lines)

@@ -1,0 +1,46 @@
+"""The operands of a matmul kernel as its loops see them: where they lie and how far they step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.scratch import right_bytes
+from kernel_gen.codegen.cpu.matmul.tiling import Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """An operand read in place: `buffer[offset + line·line_stride + k·step]`, in elements.
+
+    A line is a row of A or a column of B. `offset` is a C expression over the batch variables and,
+    for B, those of the column slab.
+    """
+
+    buffer: int
+    offset: str
+    line_stride: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the text of loops and packing is made of. `scalar` is the C type of elements."""
+
+    symbol: str
+    scalar: str
+    problem: Problem
+    tiling: Tiling
+    left: Direct | None  # None: packed
+    right: tuple[Direct, ...] | None  # by section; None: packed
+    packed: tuple[int, ...] | None  # buffers that are packed at load, by section
+
+    @property
+    def section_elems(self) -> int:
+        """Elements of one section of one product, packed."""
+        p, t = self.problem, self.tiling
+        return right_bytes(p, t, t.col_tiles(p)) // p.product.dtype.bytes
+
+    def section_at(self, place: int, product: str) -> str:
+        """Where the section at `place` of a product begins among packed sections."""
+        return f"({place * max(self.problem.b, 1)}ll + {product}) * {self.section_elems}ll"
