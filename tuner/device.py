@@ -94,10 +94,12 @@ class LocalDevice:
             return []
         end = math.inf if seconds is None else time.monotonic() + seconds
         built = self._builder.build([task.source for task in tasks])
-        return [
-            self._measured(task, made) if time.monotonic() < end else TaskResult(UNTRIED)
-            for task, made in zip(tasks, built, strict=True)
-        ]
+        best: dict[str, float] = {}
+        results: list[TaskResult] = []
+        for task, made in zip(tasks, built, strict=True):
+            late = time.monotonic() >= end
+            results.append(TaskResult(UNTRIED) if late else self._measured(task, made, best))
+        return results
 
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
         return self._bench().time_graphs(tasks)
@@ -118,12 +120,15 @@ class LocalDevice:
             self._programs = ProgramBench(self._compiler, self._target, self._cores)
         return self._programs
 
-    def _measured(self, task: KernelTask, built: Built) -> TaskResult:
+    def _measured(self, task: KernelTask, built: Built, best: dict[str, float]) -> TaskResult:
+        """`best` holds the batch's best times per nest, so that a slow candidate is given up."""
         if built.path is None:
             assert built.failure is not None
             return TaskResult(built.failure, built.seconds)
         block = self._block(task.check)
         self._runner.open(block.message.key, block.message, block.handle)
+        known = [us for us in (task.incumbent_us, best.get(task.check.key)) if us is not None]
+        incumbent_us = min(known, default=None)
         request = RunKernel(
             block.message.key,
             built.path,
@@ -131,10 +136,12 @@ class LocalDevice:
             task.source,
             len(self._cores),
             task.limits,
-            task.incumbent_us,
+            incumbent_us,
         )
-        answer = self._runner.call(request, task.timeout_s)
+        answer = self._runner.call(request, _timeout_s(task, incumbent_us))
         assert isinstance(answer, Measurement | Failure)
+        if isinstance(answer, Measurement):
+            best[task.check.key] = min(answer.median_us, *known) if known else answer.median_us
         return TaskResult(answer, built.seconds)
 
     def _block(self, check: NestCheck) -> CheckBlock:
@@ -159,3 +166,11 @@ class LocalDevice:
 
     def _used_bytes(self) -> int:
         return sum(block.nbytes for block in self._blocks.values())
+
+
+def _timeout_s(task: KernelTask, incumbent_us: float | None) -> float:
+    """The task's own limit, less where a hundred times the incumbent is less. Two seconds are left
+    for comparing large results, and for a machine that is busy with something else."""
+    if incumbent_us is None:
+        return task.timeout_s
+    return min(task.timeout_s, 2.0 + task.limits.max_seconds + incumbent_us * 1e-4)

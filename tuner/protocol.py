@@ -39,6 +39,8 @@ class Limits:
         return 2
 
 
+_SLOW_SAMPLES = 20.0
+
 QUICK = Limits()
 THOROUGH = Limits(min_samples=15, max_samples=60, max_seconds=1.5, give_up_ratio=math.inf)
 
@@ -85,7 +87,9 @@ def _warm_up(timer: Timer, limits: Limits, cold: bool) -> tuple[int, int]:
     if cold:
         timer(1)
         return 1, 1
-    timer(1)
+    first_us = timer(1)
+    if first_us > _SLOW_SAMPLES * limits.sample_us:
+        return 1, 1  # so slow that another warm-up call would cost more than it brings
     inner = inner_calls(timer(1), limits.sample_us)
     if inner == 1:
         return 1, 2
@@ -100,8 +104,8 @@ def _enough(
         return False
     n = len(samples)
     if incumbent_us is not None and n >= limits.give_up_samples:
-        return_early = min(samples) > limits.give_up_ratio * incumbent_us
-        if return_early:
+        clearly_worse = min(samples) > limits.give_up_ratio * incumbent_us
+        if clearly_worse:
             return True
     if n >= limits.max_samples or seconds >= limits.max_seconds:
         return True

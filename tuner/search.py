@@ -14,6 +14,7 @@ Steps and screened points are handed to the study as well, so its sampler learns
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from kernel_gen.schedule.schedule import Choice, Schedule, Space
 _ENUMERATED = 48  # spaces up to this size are tried whole, best predicted first
 _POOL = 6  # random points predicted per screened proposal
 _ATTEMPTS = 5  # sampler suggestions per wanted one before its duplicates end the batch
+_FAR_BEHIND = 5.0  # times the best template's first guess: not worth a trial
 _KNOWN_SEEDS = 2  # best stored trials that are measured again at the start
 
 Point = tuple[tuple[str, Choice], ...]
@@ -67,7 +69,7 @@ class NestSearch:
         history: Sequence[Trial] = (),
     ) -> None:
         self._nest, self._target, self._predict = nest, target, predict
-        taking = [t for t in templates if t.refuse(nest, target) is None]
+        taking = self._promising(templates)
         self._templates = {template.name: template for template in taking}
         self._spaces = {t.name: t.space(nest, target) for t in taking}
         self._random = random.Random(seed)
@@ -84,6 +86,22 @@ class NestSearch:
         self._queue = self._starting_points(history)
         for trial in history:
             self._learn(trial)
+
+    def _promising(self, templates: Sequence[Template]) -> list[Template]:
+        """Templates that take the nest, without those that the model sees far behind."""
+        nest, target = self._nest, self._target
+        taking = [t for t in templates if t.refuse(nest, target) is None]
+        first = {t.name: self._first_guess_us(t) for t in taking}
+        limit = _FAR_BEHIND * min(first.values(), default=math.inf)
+        return [t for t in taking if first[t.name] <= limit]
+
+    def _first_guess_us(self, template: Template) -> float:
+        """Prediction for the template's first seed."""
+        seed = dict(template.space(self._nest, self._target).seeds[0])
+        made = template.schedule(self._nest, self._target, seed)
+        return (
+            math.inf if isinstance(made, Refusal) else self._predict(self._nest, made, self._target)
+        )
 
     @property
     def is_empty(self) -> bool:
