@@ -93,6 +93,8 @@ class OpWriter:
     def compute(self, op: str, dtype: DType, args: list[Value], live: str = "") -> str:
         """Expression of `op`, a vector if an operand is. `live`: lanes that count in a tail."""
         vector = any(a.vector for a in args)
+        if op == "div" and args[0].vector and not args[1].vector and args[1].const is None:
+            return self._divided_by_scalar(dtype, args[0].text, args[1].text)
         if vector:
             args = [self.broadcast(a) for a in args]
         if op == "cast":
@@ -127,6 +129,20 @@ class OpWriter:
         if dtype.is_float:
             return self._float(op, dtype.compute, texts, vector)
         return self._integer(op, dtype, texts, vector, live)
+
+    def _divided_by_scalar(self, dtype: DType, a: str, b: str) -> str:
+        """One division per row, not per element, where the reciprocal is a normal number."""
+        kind, c = self.c_type(dtype, vector=True), compute_c(dtype)
+        limit = "100" if dtype.compute is DType.F32 else "1000"
+        f = "f" if dtype.compute is DType.F32 else ""
+        name = self.unit.helper(
+            f"gaf_div_by_{kind}",
+            f"static inline {kind} gaf_div_by_{kind}({kind} a, {c} b) {{\n"
+            f"  const {c} r = 1 / b, size = __builtin_fabs{f}(b);\n"
+            f"  return size > 0x1p-{limit}{f} && size < 0x1p{limit}{f} ? a * r : a / b;\n}}",
+        )
+        text = f"{name}({a}, {b})"
+        return self._rounded(text, dtype, True) if dtype is not dtype.compute else text
 
     def _on_bool(self, op: str, texts: list[str], vector: bool) -> str:
         if op in _ON_BOOL:
@@ -163,19 +179,21 @@ class OpWriter:
             case "reciprocal":
                 return f"{one} / {a}"
             case "relu":
-                return f"({a} < {zero} ? {zero} : {a})"
-            case "maximum":
-                return self._pick(f"({a} > {b}) | ({a} != {a})", a, b)
-            case "minimum":
-                return self._pick(f"({a} < {b}) | ({a} != {a})", a, b)
+                return self._extreme("max", dtype, zero, a, vector)
+            case "maximum" | "minimum":
+                larger = self._extreme(op[:3], dtype, a, b, vector)
+                return f"({a} != {a} ? {a} : {larger})"
             case "sign":
                 positive = f"({a} > {zero} ? {one} - {zero} : {zero})"
                 return f"({a} < {zero} ? {zero} - {one} : {positive})"
             case _:
                 return f"{self.function(op, dtype, vector)}({', '.join(texts)})"
 
-    def _pick(self, condition: str, a: str, b: str) -> str:
-        return f"(({condition}) ? {a} : {b})"
+    def _extreme(self, op: str, dtype: DType, a: str, b: str, vector: bool) -> str:
+        """The larger or smaller one; `b` where one is NaN."""
+        if vector:
+            return f"{vecmath.extreme_function(self.unit, op, dtype, self.lanes.count)}({a}, {b})"
+        return f"({a} {'>' if op == 'max' else '<'} {b} ? {a} : {b})"
 
     def function(self, op: str, dtype: DType, vector: bool) -> str:
         """Name of the math function of `op` on f32 or f64."""

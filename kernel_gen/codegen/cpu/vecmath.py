@@ -60,6 +60,30 @@ _ARITY = {**_LIBM, **dict.fromkeys(_BUILTIN, 1), "remainder": 2, "floor_div": 2,
           "sigmoid": 1, "abs": 1, "copysign": 2}  # fmt: skip
 
 
+def extreme_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
+    """`V f(V a, V b)`: a > b ? a : b (`op` "max") or a < b ? a : b; b where one is NaN.
+
+    That is what x86's instruction does, but compilers do not always see it.
+    """
+    kind, sign = vector_type(unit, dtype, lanes), ">" if op == "max" else "<"
+    name = f"gaf_{op}_{dtype}x{lanes}"
+    suffix = "ps" if dtype is DType.F32 else "pd"
+    builtin = f"__builtin_ia32_{op}{suffix}"
+    form = {
+        16: ("__SSE2__", f"{builtin}(a, b)"),
+        32: ("__AVX__", f"{builtin}256(a, b)"),
+        64: ("__AVX512F__", f"{builtin}512_mask(a, b, b, -1, 4)"),
+    }.get(dtype.bytes * lanes)
+    plain = f"  return a {sign} b ? a : b;\n"
+    body = plain
+    if form is not None:
+        body = (
+            f"#if defined({form[0]}) && !defined(__clang__)\n  return {form[1]};\n"
+            f"#else\n{plain}#endif\n"
+        )
+    return unit.helper(name, f"static inline {kind} {name}({kind} a, {kind} b) {{\n{body}}}")
+
+
 def vector_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
     """Name of `V f(V…)` for `lanes` elements of f32 or f64."""
     if dtype is DType.F32 and op in F32_TEXT:
@@ -137,7 +161,8 @@ def _f32_function(unit: Unit, op: str, lanes: int) -> str:
     if op in ("sin", "cos"):
         _libm_function(unit, op, DType.F32)
     for needed in DEPENDS.get(op, ()):
-        text = text.replace(f"@{needed}(", vector_function(unit, needed, DType.F32, lanes) + "(")
+        find = extreme_function if needed in ("max", "min") else vector_function
+        text = text.replace(f"@{needed}(", find(unit, needed, DType.F32, lanes) + "(")
     return unit.helper(name, _typed(unit, text, DType.F32, lanes).replace("NAME", name))
 
 

@@ -47,8 +47,7 @@ static inline F NAME(F p, F k) {
     "exp": f"""\
 static inline F NAME(F x) {{
   const F low = -104.0f + (F){{}}, high = 89.0f + (F){{}};
-  x = low > x ? low : x; /* a NaN stays */
-  x = high < x ? high : x;
+  x = @min(high, @max(low, x)); /* a NaN stays */
 {_REDUCE}
 {_EXP_POLY}
   return @scale(p + 1.0f, k);
@@ -63,8 +62,7 @@ static inline F NAME(F x) {{
     "exp2": f"""\
 static inline F NAME(F x) {{
   const F low = -151.0f + (F){{}}, high = 129.0f + (F){{}};
-  x = low > x ? low : x;
-  x = high < x ? high : x;
+  x = @min(high, @max(low, x));
   const F t = x + {_MAGIC}, k = t - {_MAGIC};
   const F r = (x - k) * 0.693147180559945309f;
 {_EXP_POLY}
@@ -74,8 +72,7 @@ static inline F NAME(F x) {{
     "expm1": f"""\
 static inline F NAME(F a) {{
   const F low = -20.0f + (F){{}}, high = 89.0f + (F){{}};
-  F x = low > a ? low : a;
-  x = high < x ? high : x;
+  const F x = @min(high, @max(low, a));
 {_REDUCE}
 {_EXPM1_POLY}
   const F one = 1.0f + (F){{}}, half = @scale(one, k - 1.0f);
@@ -141,8 +138,7 @@ static inline F NAME(F x) {
 }""",
     "tanh": """\
 static inline F NAME(F x) {
-  const F top = 9.2f + (F){}, size = @abs(x);
-  const F a = top < size ? top : size, s = x * x;
+  const F top = 9.2f + (F){}, a = @min(top, @abs(x)), s = x * x;
   F p = -0.005897966679185629f + (F){};
   p = p * s + 0.02079862542450428f;
   p = p * s + -0.05378471687436104f;
@@ -155,8 +151,7 @@ static inline F NAME(F x) {
     # 1 - e^-q with q = -log(erfc(a)) = a + a·P(a): relative accuracy down to 0 by e^r - 1
     "erf": f"""\
 static inline F NAME(F v) {{
-  const F top = 3.95f + (F){{}}, size = @abs(v);
-  const F a = top < size ? top : size; /* a NaN stays */
+  const F top = 3.95f + (F){{}}, a = @min(top, @abs(v)); /* a NaN stays */
   F q = -9.389085789734963e-06f + (F){{}};
   q = q * a + 0.00011886882566614076f;
   q = q * a + -0.000637382036074996f;
@@ -222,15 +217,15 @@ static inline F NAME(F x) {
 """Text by name."""
 
 DEPENDS: dict[str, tuple[str, ...]] = {
-    "exp": ("scale",),
-    "exp2": ("scale",),
-    "expm1": ("scale",),
+    "exp": ("scale", "max", "min"),
+    "exp2": ("scale", "max", "min"),
+    "expm1": ("scale", "max", "min"),
     "log": ("log_split", "log_special"),
     "log2": ("log_split", "log_special"),
     "log10": ("log_split", "log_special"),
     "log1p": ("log",),
-    "tanh": ("abs", "copysign", "exp_mid"),
-    "erf": ("abs", "copysign"),
+    "tanh": ("abs", "copysign", "exp_mid", "min"),
+    "erf": ("abs", "copysign", "min"),
     "sigmoid": ("abs", "exp"),
     "sin": ("abs", "sin_turned"),
     "cos": ("abs", "sin_turned"),

@@ -24,6 +24,16 @@ typedef float gaf_f32x8u __attribute__((vector_size(32), aligned(4), may_alias))
 #define H_gaf_ld_f32x8
 static inline gaf_f32x8 gaf_ld_f32x8(const float *p) { return *(const gaf_f32x8u *)p; }
 #endif
+#ifndef H_gaf_max_f32x8
+#define H_gaf_max_f32x8
+static inline gaf_f32x8 gaf_max_f32x8(gaf_f32x8 a, gaf_f32x8 b) {
+#if defined(__AVX__) && !defined(__clang__)
+  return __builtin_ia32_maxps256(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+#endif
 #ifndef H_gaf_st_f32x8
 #define H_gaf_st_f32x8
 static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
@@ -67,14 +77,14 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
       const gaf_f32x8 v2 = gaf_ld_f32x8(b0 + ((100) * t0 + j1));
       const gaf_f32x8 v3 = gaf_ld_f32x8(b1 + (j1));
       const gaf_f32x8 v4 = v2 + v3;
-      const gaf_f32x8 v5 = (v4 < (gaf_f32x8){} ? (gaf_f32x8){} : v4);
+      const gaf_f32x8 v5 = gaf_max_f32x8((gaf_f32x8){}, v4);
       gaf_st_f32x8(b2 + ((100) * t0 + j1), v5);
     }
     if (j1 < end) {
       const gaf_f32x8 v6 = gaf_ldn_f32x8(b0 + ((100) * t0 + j1), (int)(end - j1));
       const gaf_f32x8 v7 = gaf_ldn_f32x8(b1 + (j1), (int)(end - j1));
       const gaf_f32x8 v8 = v6 + v7;
-      const gaf_f32x8 v9 = (v8 < (gaf_f32x8){} ? (gaf_f32x8){} : v8);
+      const gaf_f32x8 v9 = gaf_max_f32x8((gaf_f32x8){}, v8);
       gaf_stn_f32x8(b2 + ((100) * t0 + j1), v9, (int)(end - j1));
     }
   }

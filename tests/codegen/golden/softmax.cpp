@@ -28,6 +28,16 @@ static inline gaf_f32x8 gaf_bc_gaf_f32x8(float s) { return s - (gaf_f32x8){}; }
 #define H_gaf_ld_f32x8
 static inline gaf_f32x8 gaf_ld_f32x8(const float *p) { return *(const gaf_f32x8u *)p; }
 #endif
+#ifndef H_gaf_max_f32x8
+#define H_gaf_max_f32x8
+static inline gaf_f32x8 gaf_max_f32x8(gaf_f32x8 a, gaf_f32x8 b) {
+#if defined(__AVX__) && !defined(__clang__)
+  return __builtin_ia32_maxps256(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+#endif
 #ifndef H_gaf_ldn_f32x8
 #define H_gaf_ldn_f32x8
 static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
@@ -79,12 +89,21 @@ static inline gaf_f32x8 gaf_scale_f32x8(gaf_f32x8 p, gaf_f32x8 k) {
 #endif
 }
 #endif
+#ifndef H_gaf_min_f32x8
+#define H_gaf_min_f32x8
+static inline gaf_f32x8 gaf_min_f32x8(gaf_f32x8 a, gaf_f32x8 b) {
+#if defined(__AVX__) && !defined(__clang__)
+  return __builtin_ia32_minps256(a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
+#endif
 #ifndef H_gaf_exp_f32x8
 #define H_gaf_exp_f32x8
 static inline gaf_f32x8 gaf_exp_f32x8(gaf_f32x8 x) {
   const gaf_f32x8 low = -104.0f + (gaf_f32x8){}, high = 89.0f + (gaf_f32x8){};
-  x = low > x ? low : x; /* a NaN stays */
-  x = high < x ? high : x;
+  x = gaf_min_f32x8(high, gaf_max_f32x8(low, x)); /* a NaN stays */
   const gaf_f32x8 t = x * 1.44269504088896341f + 12582912.0f, k = t - 12582912.0f;
   const gaf_f32x8 r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
   gaf_f32x8 p = 0.0013818938750773668f + (gaf_f32x8){};
@@ -107,6 +126,13 @@ static inline float gaf_fold_add_f32x8m4(gaf_f32x8 v8) {
   const gaf_f32x2 v2 = a2 + b2;
   const float p = v2[0], q = v2[1];
   return p + q;
+}
+#endif
+#ifndef H_gaf_div_by_gaf_f32x8
+#define H_gaf_div_by_gaf_f32x8
+static inline gaf_f32x8 gaf_div_by_gaf_f32x8(gaf_f32x8 a, float b) {
+  const float r = 1 / b, size = __builtin_fabsf(b);
+  return size > 0x1p-100f && size < 0x1p100f ? a * r : a / b;
 }
 #endif
 #ifndef H_gaf_st_f32x8
@@ -157,25 +183,25 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
       gaf_i64 j2 = 0;
       for (; j2 + 32 <= 100; j2 += 32) {
         const gaf_f32x8 v3 = gaf_ld_f32x8(b0 + ((100) * t10 + j2));
-        a1_0_0 = (((a1_0_0 > v3) | (a1_0_0 != a1_0_0)) ? a1_0_0 : v3);
+        a1_0_0 = (a1_0_0 != a1_0_0 ? a1_0_0 : gaf_max_f32x8(a1_0_0, v3));
         const gaf_f32x8 v4 = gaf_ld_f32x8(b0 + ((100) * t10 + (j2 + 8)));
-        a1_0_1 = (((a1_0_1 > v4) | (a1_0_1 != a1_0_1)) ? a1_0_1 : v4);
+        a1_0_1 = (a1_0_1 != a1_0_1 ? a1_0_1 : gaf_max_f32x8(a1_0_1, v4));
         const gaf_f32x8 v5 = gaf_ld_f32x8(b0 + ((100) * t10 + (j2 + 16)));
-        a1_0_2 = (((a1_0_2 > v5) | (a1_0_2 != a1_0_2)) ? a1_0_2 : v5);
+        a1_0_2 = (a1_0_2 != a1_0_2 ? a1_0_2 : gaf_max_f32x8(a1_0_2, v5));
         const gaf_f32x8 v6 = gaf_ld_f32x8(b0 + ((100) * t10 + (j2 + 24)));
-        a1_0_3 = (((a1_0_3 > v6) | (a1_0_3 != a1_0_3)) ? a1_0_3 : v6);
+        a1_0_3 = (a1_0_3 != a1_0_3 ? a1_0_3 : gaf_max_f32x8(a1_0_3, v6));
       }
       for (; j2 + 8 <= 100; j2 += 8) {
         const gaf_f32x8 v7 = gaf_ld_f32x8(b0 + ((100) * t10 + j2));
-        a1_0_0 = (((a1_0_0 > v7) | (a1_0_0 != a1_0_0)) ? a1_0_0 : v7);
+        a1_0_0 = (a1_0_0 != a1_0_0 ? a1_0_0 : gaf_max_f32x8(a1_0_0, v7));
       }
       if (j2 < 100) {
         const gaf_f32x8 v8 = gaf_ldn_f32x8(b0 + ((100) * t10 + j2), (int)(100 - j2));
-        a1_0_0 = (((a1_0_0 > (gaf_live_gaf_i32x8((int)(100 - j2)) ? v8 : gaf_bc_gaf_f32x8((-__builtin_inff())))) | (a1_0_0 != a1_0_0)) ? a1_0_0 : (gaf_live_gaf_i32x8((int)(100 - j2)) ? v8 : gaf_bc_gaf_f32x8((-__builtin_inff()))));
+        a1_0_0 = (a1_0_0 != a1_0_0 ? a1_0_0 : gaf_max_f32x8(a1_0_0, (gaf_live_gaf_i32x8((int)(100 - j2)) ? v8 : gaf_bc_gaf_f32x8((-__builtin_inff())))));
       }
-      a1_0_0 = (((a1_0_0 > a1_0_2) | (a1_0_0 != a1_0_0)) ? a1_0_0 : a1_0_2);
-      a1_0_1 = (((a1_0_1 > a1_0_3) | (a1_0_1 != a1_0_1)) ? a1_0_1 : a1_0_3);
-      a1_0_0 = (((a1_0_0 > a1_0_1) | (a1_0_0 != a1_0_0)) ? a1_0_0 : a1_0_1);
+      a1_0_0 = (a1_0_0 != a1_0_0 ? a1_0_0 : gaf_max_f32x8(a1_0_0, a1_0_2));
+      a1_0_1 = (a1_0_1 != a1_0_1 ? a1_0_1 : gaf_max_f32x8(a1_0_1, a1_0_3));
+      a1_0_0 = (a1_0_0 != a1_0_0 ? a1_0_0 : gaf_max_f32x8(a1_0_0, a1_0_1));
       float f1_0 = gaf_fold_maximum_f32x8m4(a1_0_0);
       const float v9 = f1_0;
       gaf_f32x8 a4_0_0 = gaf_bc_gaf_f32x8(0.0f);
@@ -227,26 +253,26 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
       gaf_i64 j30 = 0;
       for (; j30 + 32 <= 100; j30 += 32) {
         const gaf_f32x8u k31 = *(const gaf_f32x8u *)(mine + 0 + (j30) * 4);
-        const gaf_f32x8 v32 = k31 / gaf_bc_gaf_f32x8(v29);
+        const gaf_f32x8 v32 = gaf_div_by_gaf_f32x8(k31, v29);
         gaf_st_f32x8(b1 + ((100) * t10 + j30), v32);
         const gaf_f32x8u k33 = *(const gaf_f32x8u *)(mine + 0 + ((j30 + 8)) * 4);
-        const gaf_f32x8 v34 = k33 / gaf_bc_gaf_f32x8(v29);
+        const gaf_f32x8 v34 = gaf_div_by_gaf_f32x8(k33, v29);
         gaf_st_f32x8(b1 + ((100) * t10 + (j30 + 8)), v34);
         const gaf_f32x8u k35 = *(const gaf_f32x8u *)(mine + 0 + ((j30 + 16)) * 4);
-        const gaf_f32x8 v36 = k35 / gaf_bc_gaf_f32x8(v29);
+        const gaf_f32x8 v36 = gaf_div_by_gaf_f32x8(k35, v29);
         gaf_st_f32x8(b1 + ((100) * t10 + (j30 + 16)), v36);
         const gaf_f32x8u k37 = *(const gaf_f32x8u *)(mine + 0 + ((j30 + 24)) * 4);
-        const gaf_f32x8 v38 = k37 / gaf_bc_gaf_f32x8(v29);
+        const gaf_f32x8 v38 = gaf_div_by_gaf_f32x8(k37, v29);
         gaf_st_f32x8(b1 + ((100) * t10 + (j30 + 24)), v38);
       }
       for (; j30 + 8 <= 100; j30 += 8) {
         const gaf_f32x8u k39 = *(const gaf_f32x8u *)(mine + 0 + (j30) * 4);
-        const gaf_f32x8 v40 = k39 / gaf_bc_gaf_f32x8(v29);
+        const gaf_f32x8 v40 = gaf_div_by_gaf_f32x8(k39, v29);
         gaf_st_f32x8(b1 + ((100) * t10 + j30), v40);
       }
       if (j30 < 100) {
         const gaf_f32x8u k41 = *(const gaf_f32x8u *)(mine + 0 + (j30) * 4);
-        const gaf_f32x8 v42 = k41 / gaf_bc_gaf_f32x8(v29);
+        const gaf_f32x8 v42 = gaf_div_by_gaf_f32x8(k41, v29);
         gaf_stn_f32x8(b1 + ((100) * t10 + j30), v42, (int)(100 - j30));
       }
     }

@@ -65,6 +65,16 @@ static inline __attribute__((always_inline)) void gaf_transpose_f32x8(gaf_f32x8 
     r[7] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15); }
 }
 #endif
+#ifndef H_gaf_max_f32x8
+#define H_gaf_max_f32x8
+static inline gaf_f32x8 gaf_max_f32x8(gaf_f32x8 a, gaf_f32x8 b) {
+#if defined(__AVX__) && !defined(__clang__)
+  return __builtin_ia32_maxps256(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+#endif
 #ifndef H_gaf_st_f32x8
 #define H_gaf_st_f32x8
 static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
@@ -102,7 +112,7 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
         #pragma GCC unroll 8
         for (int k8 = 0; k8 < 8; k8++) {
           const gaf_f32x8 v9 = x7[k8];
-          const gaf_f32x8 v10 = (v9 < (gaf_f32x8){} ? (gaf_f32x8){} : v9);
+          const gaf_f32x8 v10 = gaf_max_f32x8((gaf_f32x8){}, v9);
           gaf_st_f32x8(b1 + ((64) * (u5 + k8) + v6), v10);
         }
       }
@@ -113,7 +123,7 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
         gaf_f32x8 g13 = gaf_bc_gaf_f32x8(0.0f);
         for (int l = 0; l < 8; l++) g13[l] = b0[(i11 + (32) * (j12 + l))];
         const gaf_f32x8 v14 = g13;
-        const gaf_f32x8 v15 = (v14 < (gaf_f32x8){} ? (gaf_f32x8){} : v14);
+        const gaf_f32x8 v15 = gaf_max_f32x8((gaf_f32x8){}, v14);
         gaf_st_f32x8(b1 + ((64) * i11 + j12), v15);
       }
     }
@@ -123,7 +133,7 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
         gaf_f32x8 g18 = gaf_bc_gaf_f32x8(0.0f);
         for (int l = 0; l < 8; l++) g18[l] = b0[(i16 + (32) * (j17 + l))];
         const gaf_f32x8 v19 = g18;
-        const gaf_f32x8 v20 = (v19 < (gaf_f32x8){} ? (gaf_f32x8){} : v19);
+        const gaf_f32x8 v20 = gaf_max_f32x8((gaf_f32x8){}, v19);
         gaf_st_f32x8(b1 + ((64) * i16 + j17), v20);
       }
     }
