@@ -92,7 +92,7 @@ class _RecTower(nn.Module):
 def _bert() -> nn.Module:
     from transformers import BertConfig, BertModel
 
-    config = BertConfig(num_hidden_layers=2, attn_implementation="sdpa")
+    config = BertConfig(num_hidden_layers=2)
     return _LastHidden(BertModel(config, add_pooling_layer=False))
 
 
