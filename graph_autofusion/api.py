@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from graph_autofusion.closure import adopt
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import parse_options
 from kernel_gen import frontend
@@ -91,4 +92,6 @@ def as_module(model: torch.nn.Module | Callable[..., Any]) -> torch.nn.Module:
     """`model` itself, what an OptimizedModule wraps, or a module around a function."""
     if isinstance(model, OptimizedModule):
         return model.wrapped
-    return exporting.as_module(model)
+    module = exporting.as_module(model)
+    adopt(module)
+    return module

@@ -85,16 +85,14 @@ def _any_requires_grad(leaves: Sequence[Any]) -> bool:
     return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
 
-def shares_written_storage(captured: Captured, inputs: Sequence[torch.Tensor]) -> bool:
-    """True if an argument that the program writes shares storage with another argument."""
-    written = {m.input for m in captured.mutations}
-    users = captured.user_inputs
-    storages = [tensor.untyped_storage().data_ptr() for tensor in inputs]
-    return any(
-        storages.count(storage) > 1
-        for position, storage in zip(users, storages, strict=True)
-        if position in written
-    )
+def shares_written_storage(
+    captured: Captured, model: object, inputs: Sequence[torch.Tensor]
+) -> bool:
+    """True if a tensor that the program writes shares storage with another one that it is given:
+    `inputs` of the call, parameters and buffers."""
+    bound = captured.bind(model, inputs)
+    storages = [tensor.untyped_storage().data_ptr() for tensor in bound]
+    return any(storages.count(storages[m.input]) > 1 for m in captured.mutations)
 
 
 def tensors_alike(tensors: Sequence[torch.Tensor]) -> Callable[..., bool]:

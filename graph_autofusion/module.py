@@ -13,6 +13,7 @@ from graph_autofusion.report import FusionReport, fallback_report
 from graph_autofusion.resolution import PlanSource
 from graph_autofusion.runner import Runner
 from kernel_gen.errors import InvalidInput
+from kernel_gen.frontend.exporting import FunctionModule
 from kernel_gen.runtime.plan import Plan
 
 _RUNNER = "_gaf_runner"
@@ -156,7 +157,10 @@ class OptimizedModule(torch.nn.Module):
         return True  # not len(): a model without a length is true as well
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
-        return OptimizedModule(copy.deepcopy(self.wrapped, memo), self._gaf_runner.options)
+        model = self.wrapped
+        # A copied function still reads what the original reads.
+        copied = model if isinstance(model, FunctionModule) else copy.deepcopy(model, memo)
+        return OptimizedModule(copied, self._gaf_runner.options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (OptimizedModule, (self.wrapped, self._gaf_runner.options))

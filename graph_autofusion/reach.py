@@ -17,12 +17,18 @@ from kernel_gen.frontend.exporting import FunctionModule
 
 
 class Reach:
-    """`modules` of a model in a fixed order; for a function also the `cells` of its closures and
-    the `names` of globals that it reads, with the namespace they are in."""
+    """What a program may read, in a fixed order.
+
+    `modules`: all of the model's, and those a function reads; `roots`: the latter without their
+    submodules; `tensors` that a function reads; `cells` of its closures; `names` of globals that it
+    reads, with the namespace they are in.
+    """
 
     def __init__(self, model: torch.nn.Module) -> None:
         self.cells: list[CellType] = []
         self.names: list[tuple[Mapping[str, Any], tuple[str, ...]]] = []
+        self.roots: list[torch.nn.Module] = []
+        self.tensors: list[torch.Tensor] = []
         self._modules: dict[int, torch.nn.Module] = {}
         self._seen: set[int] = set()
         self._add_module(model)
@@ -42,7 +48,10 @@ class Reach:
             return
         self._seen.add(id(value))
         if isinstance(value, torch.nn.Module):
+            self.roots.append(value)
             self._add_module(value)
+        elif isinstance(value, torch.Tensor):
+            self.tensors.append(value)
         for part in _parts(value):
             self._add(part)
         if isinstance(value, FunctionType) and not _is_library(value):

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from graph_autofusion.closure import adopt
 from graph_autofusion.guards import (
     Call,
     describe_call,
@@ -66,7 +67,8 @@ class Runner:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The model's result."""
-        if torch.compiler.is_compiling():
+        # Not is_compiling(): that flag is also set while another thread exports a model.
+        if torch.compiler.is_dynamo_compiling():
             return self.model(*args, **kwargs)
         latest = self._latest
         if latest is not None and not kwargs and not is_disabled():
@@ -109,7 +111,7 @@ class Runner:
         inputs = args if captured.is_plain and not kwargs else captured.flatten(args, kwargs)
         if inputs is None:
             return self._framework("the call does not fit the captured program", args, kwargs)
-        if captured.mutations and shares_written_storage(captured, inputs):
+        if captured.mutations and shares_written_storage(captured, self.module, inputs):
             return self._framework("an input that is written shares storage", args, kwargs)
         try:
             outputs = bound(inputs, torch.get_num_threads())
@@ -161,7 +163,7 @@ class Runner:
         """Packs all weights again."""
         with self._lock:
             for signature, program in list(self._programs.items()):
-                if not self._bind(program):
+                if self._bind(program):
                     del self._programs[signature]
 
     def _is_current(self, program: Program) -> bool:
@@ -169,7 +171,7 @@ class Runner:
         state = program.ready.guard.check()
         if state is ModelState.WRITTEN:
             with self._lock:
-                if program.ready.guard.check() is ModelState.WRITTEN and not self._bind(program):
+                if program.ready.guard.check() is ModelState.WRITTEN and self._bind(program):
                     return False
         elif state is ModelState.CHANGED:
             return False
@@ -217,6 +219,7 @@ class Runner:
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
         """The program; raises InvalidInput if running the model changes its own attributes."""
+        adopt(self.module)
         for _ in range(2):  # the first run may fill caches
             before = ModelGuard(self.module)
             with torch.no_grad():
@@ -256,24 +259,24 @@ class Runner:
             program.report = replace(
                 report, reason="the plan is no gain over the framework: the model runs itself"
             )
-        elif not self._bind(program):
-            raise InvalidInput("the model was changed while its plan was made")
+        elif reason := self._bind(program):
+            raise InvalidInput(f"the plan does not fit the model's weights: {reason}")
 
-    def _bind(self, program: Program) -> bool:
-        """Packs the weights as they are now; False if the model no longer fits the plan."""
+    def _bind(self, program: Program) -> str:
+        """Packs the weights as they are now; if the model no longer fits the plan, says why."""
         captured, plan = program.captured, program.plan
         if plan is None or captured is None or _is_loss(plan):
             program.ready = Ready(ModelGuard(self.module))
-            return True
+            return ""
         try:
             constants = list(captured.constants(self.module).values())
             guard = ModelGuard(self.module, constants)  # before packing: later writes are seen
             bound = TorchPlan(plan).bind(constants)
-        except InvalidInput:
-            return False
+        except InvalidInput as error:
+            return str(error)
         guard.watch_only(bound.snapshots)
         program.ready = Ready(guard, captured, bound)
-        return True
+        return ""
 
 
 def _is_loss(plan: Plan) -> bool:

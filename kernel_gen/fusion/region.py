@@ -106,9 +106,11 @@ def scalar_constants(program: Graph) -> dict[int, Scalar]:
 
 
 def constant_values(program: Graph) -> frozenset[int]:
-    """Values that do not change between calls: parameters, buffers, constants, and what is
-    computed from those alone (`constant_nodes`)."""
-    known = {i.value for i in program.inputs if i.kind is not InputKind.USER}
+    """Values that do not change between calls: parameters and buffers that the program does not
+    write, constants, and what is computed from those alone (`constant_nodes`)."""
+    written = {o.mutates for o in program.outputs}
+    inputs = enumerate(program.inputs)
+    known = {v.value for i, v in inputs if v.kind is not InputKind.USER and i not in written}
     known |= {constant.value for constant in program.constants}
     for node in program.nodes:
         if _is_constant(node, known):

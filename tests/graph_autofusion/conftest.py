@@ -1,0 +1,48 @@
+"""Real plans for tests of the front door, and a home folder of its own for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+from graph_autofusion.api import as_module
+from graph_autofusion.module import OptimizedModule
+from graph_autofusion.options import Options
+from kernel_gen.runtime.build import Compiler
+from tests.graph_autofusion.quick_plans import QuickSource
+
+Wrap = Callable[..., OptimizedModule]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Cache, keys and trust of the test's own."""
+    for name in ("GAF_STORE", "GAF_SERVICE", "GAF_TRUST", "GAF_DISABLE", "GAF_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def gaf_compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
+    return Compiler.find(tmp_path_factory.mktemp("gaf-objects"))
+
+
+@pytest.fixture
+def source(gaf_compiler: Compiler) -> QuickSource:
+    return QuickSource(gaf_compiler)
+
+
+@pytest.fixture
+def wrap(source: QuickSource) -> Wrap:
+    """A model or function with real plans, strict: a failure is no fallback."""
+
+    def make(model: nn.Module | Callable[..., Any], **options: Any) -> OptimizedModule:
+        return OptimizedModule(as_module(model), Options(**{"strict": True, **options}), source)
+
+    return make

@@ -1,0 +1,186 @@
+"""Calls that a plan may not answer run in the model, with plans there for the others."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from graph_autofusion.runner import GafWarning
+from kernel_gen.errors import InvalidInput
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+
+@pytest.fixture
+def fast(wrap, model):
+    """Wrapped, with its plan running."""
+    made = wrap(model)
+    with torch.no_grad():
+        for _ in range(2):
+            made(torch.randn(4, 8))
+    assert made.report.cache == "hit"
+    return made
+
+
+def test_gradients(fast, model):
+    x = torch.randn(4, 8)
+    with pytest.warns(GafWarning, match="gradients"):
+        fast(x).sum().backward()
+    assert model[0].weight.grad is not None
+    model.requires_grad_(False)
+    y = fast(x)
+    assert not y.requires_grad
+    with_grad = x.clone().requires_grad_()
+    fast(with_grad).sum().backward()
+    assert with_grad.grad is not None
+    torch.testing.assert_close(y, model(x), rtol=1e-4, atol=1e-5)
+    model.requires_grad_(True)
+    assert fast(x).requires_grad
+
+
+def test_a_training_step_then_the_plan_with_new_weights(fast, model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(4, 8)
+    with pytest.warns(GafWarning, match="gradients"):
+        fast(x).square().sum().backward()
+    optimizer.step()
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_autocast(fast, model):
+    x = torch.randn(4, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.warns(GafWarning, match="autocast"):
+        assert fast(x).dtype == torch.bfloat16
+    assert fast(x).dtype == torch.float32
+
+
+@torch.no_grad()
+def test_function_transforms(fast, model):
+    x = torch.randn(5, 4, 8)
+    with pytest.warns(GafWarning):
+        y = torch.func.vmap(fast)(x)
+    torch.testing.assert_close(y, model(x))
+    with pytest.warns(GafWarning):
+        jacobian = torch.func.jacrev(lambda a: fast(a).sum())(x[0])
+    assert jacobian.shape == (4, 8)
+
+
+@torch.no_grad()
+def test_modes_that_watch_operators_see_them(fast):
+    with FlopCounterMode(display=False) as counter, pytest.warns(GafWarning):
+        fast(torch.randn(4, 8))
+    assert counter.get_total_flops() == 2 * 4 * 8 * 8
+
+
+@torch.no_grad()
+def test_hooks_are_called(fast, model):
+    seen, x = [], torch.randn(4, 8)
+    handles = [
+        model[1].register_forward_hook(lambda m, a, y: seen.append("inner")),
+        fast.register_forward_hook(lambda m, a, y: seen.append("outer")),
+    ]
+    with pytest.warns(GafWarning, match="hooks"):
+        fast(x)
+    assert seen == ["inner", "outer"]
+    for handle in handles:
+        handle.remove()
+    fast(x)
+    assert seen == ["inner", "outer"]
+    everywhere = nn.modules.module.register_module_forward_hook(lambda m, a, y: seen.append("all"))
+    with pytest.warns(GafWarning, match="hooks"):
+        fast(x)
+    everywhere.remove()
+    assert "all" in seen
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda x: torch._neg_view(x),
+        lambda x: torch._efficientzerotensor(tuple(x.shape)),
+        lambda x: x.to_sparse().to_dense().to_mkldnn(),
+    ],
+    ids=["negated", "zero", "mkldnn"],
+)
+def test_tensors_whose_memory_is_not_their_value(wrap, odd):
+    model = nn.Sequential(nn.ReLU())
+    fast, x = wrap(model), torch.randn(4, 8)
+    for _ in range(2):
+        fast(x)
+    with pytest.warns(GafWarning, match="an input is"):
+        y = fast(odd(x))
+    dense = y.to_dense() if y.layout is torch._mkldnn else y
+    expected = model(odd(x))
+    expected = expected.to_dense() if expected.layout is torch._mkldnn else expected
+    torch.testing.assert_close(dense, expected)
+
+
+@torch.no_grad()
+def test_lazily_conjugated_inputs(wrap):
+    fast = wrap(lambda z: torch.view_as_real(z * 2), strict=False)
+    z = torch.randn(4, dtype=torch.complex64)
+    with pytest.warns(GafWarning, match="conjugated"):
+        torch.testing.assert_close(fast(z.conj()), torch.view_as_real(z.conj() * 2))
+
+
+@torch.no_grad()
+def test_a_lazily_negated_weight(wrap):
+    model = nn.Sequential(nn.Linear(8, 8))
+    fast, x = wrap(model, strict=False), torch.randn(4, 8)
+    fast(x)
+    model[0].weight.data = torch._neg_view(model[0].weight.data)
+    with pytest.warns(GafWarning, match="negated lazily"):
+        torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_an_argument_that_is_written_and_given_twice(wrap):
+    def program(x, y):
+        x.add_(1)
+        return x * y
+
+    fast = wrap(program)
+    fast(torch.ones(4), torch.ones(4))
+    x, twin = torch.ones(4), torch.ones(4)
+    with pytest.warns(GafWarning, match="shares storage"):
+        torch.testing.assert_close(fast(x, x), program(twin, twin))
+    torch.testing.assert_close(fast(x, x), program(twin, twin))
+    torch.testing.assert_close(x, twin)
+
+
+def test_compiling_the_wrapper_sees_the_model(fast, model):
+    with torch.no_grad():
+        compiled = torch.compile(fast, backend="eager", fullgraph=True)
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(compiled(x), model(x))
+
+
+@torch.no_grad()
+def test_disabled_while_running(fast, model, monkeypatch):
+    seen, x = [], torch.randn(4, 8)
+    original = nn.Sequential.forward
+    monkeypatch.setattr(nn.Sequential, "forward", lambda s, x: seen.append(1) or original(s, x))
+    fast(x)
+    assert seen == []
+    monkeypatch.setenv("GAF_DISABLE", "1")
+    fast(x)
+    assert seen == [1]
+
+
+@torch.no_grad()
+def test_strict_raises_what_would_be_a_fallback(wrap):
+    model = nn.ReLU()
+    with pytest.raises(InvalidInput, match="plain CPU tensor"):
+        wrap(model).prepare(torch.ones(2, 2).to_sparse())
+    loose = wrap(model, strict=False)
+    with pytest.warns(GafWarning, match="plain CPU tensor"):
+        assert loose.prepare(torch.ones(2, 2).to_sparse()).cache == "fallback"

@@ -1,0 +1,110 @@
+"""`load`, `print_graph`, `export_graph`, `capture`."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import graph_autofusion as gaf
+from kernel_gen.ir.serialize import graph_from_json
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.bundle import write
+from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.trust import Signer
+from tests.graph_autofusion.quick_plans import quick_plan
+
+
+def _model() -> nn.Module:
+    torch.manual_seed(4)
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
+
+
+def _bundle(plan: Plan, folder: Path, signer: Signer | None = None) -> Path:
+    write(plan, folder, signer or Signer.of_user())
+    return folder
+
+
+@torch.no_grad()
+def test_load_with_a_model(gaf_compiler: Compiler, tmp_path: Path) -> None:
+    model, x = _model(), torch.randn(4, 8)
+    plan = quick_plan(gaf.capture(model, x), gaf_compiler)
+    fast = gaf.load(_bundle(plan, tmp_path / "bundle"), model)
+    torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-5)
+    assert fast.report.cache == "hit"
+    assert fast.plan == plan
+    other = torch.randn(9, 8)
+    torch.testing.assert_close(fast(other), model(other))
+    assert "other shapes" in fast.report.reason
+
+
+@torch.no_grad()
+def test_load_alone(gaf_compiler: Compiler, tmp_path: Path) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x + y) * 2
+
+    x, y = torch.randn(4, 8), torch.randn(4, 8)
+    plan = quick_plan(gaf.capture(program, (x, y)), gaf_compiler)
+    alone = gaf.load(_bundle(plan, tmp_path / "bundle"))
+    torch.testing.assert_close(alone(x, y), program(x, y))
+    for wrong in ((x,), (x, y.double()), (x, y.t().contiguous().t()), (x, torch._neg_view(y))):
+        with pytest.raises(gaf.InvalidInput):
+            alone(*wrong)
+
+
+def test_load_refuses_what_is_not_trusted_or_lacks_weights(
+    gaf_compiler: Compiler, tmp_path: Path
+) -> None:
+    plan = quick_plan(gaf.capture(_model(), torch.randn(4, 8)), gaf_compiler)
+    with pytest.raises(gaf.InvalidInput, match="pass the model"):
+        gaf.load(_bundle(plan, tmp_path / "good"))
+    stranger = _bundle(plan, tmp_path / "stranger", Signer.generate())
+    with pytest.raises(gaf.UntrustedBundle):
+        gaf.load(stranger, _model())
+    with pytest.raises(gaf.InvalidInput, match="no bundle"):
+        gaf.load(tmp_path / "nowhere", _model())
+
+
+@pytest.fixture
+def plan(gaf_compiler: Compiler) -> Plan:
+    return quick_plan(gaf.capture(_model(), torch.randn(4, 8)), gaf_compiler)
+
+
+def test_print_graph_names_ops_times_and_refusals(plan: Plan) -> None:
+    text = io.StringIO()
+    gaf.print_graph(plan, text)
+    assert "fusion rate" in text.getvalue()
+    assert "speedup 2.00x" in text.getvalue()
+    with pytest.raises(gaf.InvalidInput, match="has no plan"):
+        gaf.print_graph(3)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".dot", b"digraph"), (".svg", b"<"), (".png", b"\x89PNG")]
+)
+def test_export_graph_draws(plan: Plan, tmp_path: Path, suffix: str, start: bytes) -> None:
+    target = gaf.export_graph(plan, tmp_path / f"g{suffix}")
+    assert target.read_bytes().startswith(start)
+
+
+def test_export_graph_writes_json_and_refuses_others(plan: Plan, tmp_path: Path) -> None:
+    found = json.loads(gaf.export_graph(plan, tmp_path / "g.json").read_text())
+    assert found["key"] == str(plan.key)
+    assert found["speedup"] == 2.0
+    with pytest.raises(gaf.InvalidInput, match=r"\.dot, \.svg, \.png, \.json"):
+        gaf.export_graph(plan, tmp_path / "g.pdf")
+
+
+def test_capture_gives_structure_without_weights() -> None:
+    model, x = _model(), torch.randn(4, 8)
+    graph = gaf.capture(model, x)
+    assert graph_from_json(graph.to_json()).digest == graph.digest
+    with torch.no_grad():
+        model[0].weight.fill_(0.123456)
+    assert gaf.capture(model, x).digest == graph.digest
+    assert "0.123456" not in graph.to_json()
+    assert gaf.capture(model, torch.randn(5, 8)).digest != graph.digest
