@@ -1,7 +1,7 @@
 """What groups cost: measured where something was measured, predicted elsewhere.
 
-Predictions are corrected by the median of measured over predicted, and taken a little low, so that
-a cover that looks good on paper gets measured.
+Predictions are corrected by the median of measured over predicted of like nests, and taken a little
+low, so that a cover that looks good on paper gets measured.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Callable
 
 from cost_models.model import CostModel
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.ir.loopnest import Contract
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement
 from tuner.cover import CoverOption
 from tuner.search import NestSearch
-from tuner.tasks import Tasks
+from tuner.tasks import NestTask, Tasks
 
 _OPTIMISM = 0.9
+_MOST_CORRECTION = 2.0
 _HOPELESS_TRIALS = 4  # a nest without one right kernel after so many trials is given up
 
 
@@ -38,6 +40,9 @@ class CostBook:
         self._searches: dict[str, NestSearch] = {}
         self._predicted: dict[str, float] = {}
         self._library: dict[str, Measurement | Failure] = {}
+        self._products = {digest for digest, task in tasks.nests.items() if _has_product(task)}
+        self._factors = {True: 1.0, False: 1.0}
+        self._corrected_at = 0
 
     def search(self, digest: str) -> NestSearch:
         """The search over a nest, made at its first use."""
@@ -85,7 +90,7 @@ class CostBook:
             return measured
         if self.is_hopeless(digest):
             return None
-        return self.predicted_us(digest) * self._correction() * _OPTIMISM
+        return self.predicted_us(digest) * self._correction(digest) * _OPTIMISM
 
     def options(self, *, measured_only: bool = False) -> list[CoverOption]:
         """Cover options for all groups that have a cost."""
@@ -112,11 +117,29 @@ class CostBook:
             return 0.0
         return self.library_us(group)
 
-    def _correction(self) -> float:
-        """Median of measured over predicted, 1 before anything was measured."""
+    def _correction(self, digest: str) -> float:
+        return self._corrections()[digest in self._products]
+
+    def _corrections(self) -> dict[bool, float]:
+        """Per kind of nest, with a product or without: the factor from predicted to measured."""
+        measured = sum(search.measured for search in self._searches.values())
+        if self._corrected_at != measured:
+            self._corrected_at = measured
+            self._factors = {kind: self._factor(kind) for kind in (True, False)}
+        return self._factors
+
+    def _factor(self, with_product: bool) -> float:
+        """Median of measured over predicted for nests of the kind, within limits: a factor of two
+        at most, so that what was never tried still looks good enough to be tried."""
         ratios = [
-            search.best.median_us / self.predicted_us(digest)
-            for digest, search in self._searches.items()
-            if search.best is not None and search.best.median_us is not None
+            search.best.median_us / self.predicted_us(other)
+            for other, search in self._searches.items()
+            if search.best is not None
+            and search.best.median_us is not None
+            and (other in self._products) is with_product
         ]
-        return statistics.median(ratios) if ratios else 1.0
+        return min(_MOST_CORRECTION, statistics.median(ratios)) if ratios else 1.0
+
+
+def _has_product(task: NestTask) -> bool:
+    return any(isinstance(statement, Contract) for statement in task.nest.statements)

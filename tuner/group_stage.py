@@ -70,24 +70,21 @@ class GroupStage:
         self._announced: set[str] = set()
         self._weights: dict[str, float] = {}
         self._age = 0
+        self._cover_us: float | None = None
         self.failures = 0
 
-    def run(self, reserve_seconds: float) -> None:
-        """Until nothing is left to try or only `reserve_seconds` of the budget are."""
-        while True:
+    def run(self, reserve_seconds: float) -> bool:
+        """Until only `reserve_seconds` of the budget are left (False), or nothing is left to try,
+        trials of the budget included (True)."""
+        while self._meter.remaining_trials >= 1:
             self._check_stop()
             seconds = self._meter.remaining_seconds - reserve_seconds
-            if seconds < self._pace.trial_seconds or self._meter.remaining_trials < 1:
-                return
+            if seconds < self._pace.trial_seconds:
+                return False
             shares = self._next_shares(self._batch_size(seconds))
             if not shares or not self._run_batch(shares, seconds):
-                return
-
-    def best_cover_us(self) -> float | None:
-        """Cost of the cover last solved."""
-        return self._cover_us
-
-    _cover_us: float | None = None
+                return True
+        return True
 
     def _batch_size(self, seconds: float) -> int:
         fit = round(min(seconds, _BATCH_SECONDS) / self._pace.trial_seconds)

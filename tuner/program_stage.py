@@ -20,7 +20,7 @@ from kernel_gen.records import Failure, Measurement, Trial
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
-from tuner.contest import Contender, ContestResult, ContestTask
+from tuner.contest import Contender, ContestResult, ContestTask, Entry
 from tuner.device import Device
 from tuner.finalists import Finalists
 from tuner.meter import Meter
@@ -49,14 +49,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Champion:
-    cover: FusionPlan
+    entry: Entry
     plan: Plan
     measured_us: float
     baseline_us: float
 
+    @property
+    def is_improved(self) -> bool:
+        return self.measured_us < _IMPROVED_BELOW * self.baseline_us
+
 
 class ProgramStage:
-    """Runs finalists until the budget is spent or all are known."""
+    """Runs finalists and keeps the champion. May run several times, as kernels get better."""
 
     def __init__(
         self,
@@ -76,35 +80,42 @@ class ProgramStage:
         self._number = first_number
         self._champion: _Champion | None = None
         self._unfused_us: float | None = None
-        self._contest_seconds = 0.0
+        self._known: set[object] = set()
+        self._unfused: set[object] = set()
+        self.contest_seconds = 0.0
         self._trials = 0
         self._failures = 0
 
-    def run(self) -> Outcome:
-        """The best plan found. Raises InvalidInput if not even the framework runs the program."""
-        unfused = self._finalists.unfused()
-        covers = list(dict.fromkeys([*self._finalists.covers(), *([unfused] if unfused else [])]))
-        study = _Study(len(covers))
+    def run(self) -> None:
+        """Contests for the finalists that have not run yet; ends early when time is short.
+
+        Raises InvalidInput if the framework itself cannot run the program.
+        """
+        entries = self._new_entries()
+        study = _Study(len(entries))
         pending = study.next(_NEW_PER_CONTEST)
         while pending:
             self._check_stop()
-            results = self._contest([covers[i] for i in pending], unfused)
-            study.record(pending, results)
-            if not self._has_time():
-                break
+            times = self._contest([entries[i] for i in pending])
+            study.record(pending, times)
+            if not self.has_time(1.0):
+                return
             pending = study.next(_NEW_PER_CONTEST)
-        return self._outcome()
 
-    def _outcome(self) -> Outcome:
-        """The champion; where it does not beat the baseline, the framework's plan competes."""
+    def has_time(self, share: float) -> bool:
+        """Whether `share` times the last contest fits into what is left of the budget."""
+        return self._meter.remaining_seconds > share * self.contest_seconds
+
+    def outcome(self) -> Outcome:
+        """The champion; where it does not beat the baseline, the framework's plan competes.
+
+        Raises InvalidInput if no plan runs.
+        """
         champion = self._champion
-        beaten = champion is not None and (
-            champion.measured_us >= _IMPROVED_BELOW * champion.baseline_us
-        )
-        if champion is None or (beaten and self._has_time()):
-            framework = self._finalists.framework()
-            if framework is not None:
-                self._contest([framework], None)
+        beaten = champion is not None and not champion.is_improved
+        framework = self._finalists.framework()
+        if framework is not None and (champion is None or (beaten and self.has_time(1.0))):
+            self._contest([self._finalists.entry(framework)])
         champion = self._champion
         if champion is None:
             raise InvalidInput("no plan of this program runs here: see the job's cover trials")
@@ -117,66 +128,70 @@ class ProgramStage:
             self._failures,
         )
 
-    def _has_time(self) -> bool:
-        """Whether another contest like the last one fits into the budget."""
-        return self._meter.remaining_seconds > self._contest_seconds
+    def _new_entries(self) -> list[Entry]:
+        """Finalists with their present kernels, without those that have run."""
+        unfused = self._finalists.unfused()
+        covers = [*self._finalists.covers(), *([unfused] if unfused else [])]
+        found: list[Entry] = []
+        for cover in dict.fromkeys(covers):
+            entry = self._finalists.entry(cover)
+            if cover == unfused:
+                self._unfused.add(_identity(entry))
+            if _identity(entry) not in self._known:
+                self._known.add(_identity(entry))
+                found.append(entry)
+        return found
 
-    def _contest(
-        self, covers: Sequence[FusionPlan], unfused: FusionPlan | None
-    ) -> list[float | None]:
-        """Run these covers, the champion and the baseline; the covers' times."""
-        previous = self._champion
-        entrants = list(covers)
-        if previous is not None and previous.cover not in entrants:
-            entrants.append(previous.cover)
+    def _contest(self, entries: Sequence[Entry]) -> list[float | None]:
+        """Run these, the champion and the baseline; the entries' times."""
+        entrants = list(entries)
+        if self._champion is not None:
+            entrants.append(self._champion.entry)
+        seconds = min(_CONTEST_SECONDS, max(0.3, 0.4 * self._meter.remaining_seconds))
+        task = ContestTask(self._key, self._graph, self._program, tuple(entrants), seconds=seconds)
         start = time.monotonic()
-        result = self._device.contest(self._task(entrants))
-        self._contest_seconds = time.monotonic() - start
+        result = self._device.contest(task)
+        self.contest_seconds = time.monotonic() - start
         if isinstance(result.baseline, Failure):
             raise InvalidInput(f"the framework cannot run the program: {result.baseline.message}")
         self._crown(entrants, result, result.baseline)
-        self._record(covers, result.contenders, result.baseline)
+        self._record(entries, result.contenders, result.baseline)
         times = [_time_us(contender) for contender in result.contenders]
-        if unfused in entrants:
-            self._unfused_us = times[entrants.index(unfused)]
-        return times[: len(covers)]
-
-    def _task(self, covers: Sequence[FusionPlan]) -> ContestTask:
-        entries = tuple(self._finalists.entry(cover) for cover in covers)
-        seconds = min(_CONTEST_SECONDS, max(0.3, 0.4 * self._meter.remaining_seconds))
-        return ContestTask(self._key, self._graph, self._program, entries, seconds=seconds)
+        for entry, time_us in zip(entrants, times, strict=True):
+            if time_us is not None and _identity(entry) in self._unfused:
+                self._unfused_us = time_us
+        return times[: len(entries)]
 
     def _crown(
-        self, covers: Sequence[FusionPlan], result: ContestResult, baseline: Measurement
+        self, entries: Sequence[Entry], result: ContestResult, baseline: Measurement
     ) -> None:
         found = [
-            _Champion(cover, contender.plan, contender.result.median_us, baseline.median_us)
-            for cover, contender in zip(covers, result.contenders, strict=True)
+            _Champion(entry, contender.plan, contender.result.median_us, baseline.median_us)
+            for entry, contender in zip(entries, result.contenders, strict=True)
             if contender.plan is not None and isinstance(contender.result, Measurement)
         ]
-        if found:
-            self._champion = min(found, key=lambda champion: champion.measured_us)
-            self._archive.event(
-                "cover",
-                {
-                    "best_us": self._champion.measured_us,
-                    "baseline_us": self._champion.baseline_us,
-                    "groups": len(self._champion.cover.groups),
-                    "remaining_seconds": round(self._meter.remaining_seconds, 2),
-                },
-            )
+        if not found:
+            return
+        self._champion = min(found, key=lambda champion: champion.measured_us)
+        self._archive.event(
+            "cover",
+            {
+                "best_us": self._champion.measured_us,
+                "baseline_us": self._champion.baseline_us,
+                "groups": len(self._champion.entry.cover.groups),
+                "remaining_seconds": round(self._meter.remaining_seconds, 2),
+            },
+        )
 
     def _record(
         self,
-        covers: Sequence[FusionPlan],
+        entries: Sequence[Entry],
         contenders: Sequence[Contender],
         baseline: Measurement,
     ) -> None:
         tried = [
-            Trial(
-                COVER_GROUP, self._number + i, COVER_GROUP, (("groups", len(c.groups)),), r.result
-            )
-            for i, (c, r) in enumerate(zip(covers, contenders, strict=False))
+            _cover_trial(self._number + i, entry.cover, contender.result)
+            for i, (entry, contender) in enumerate(zip(entries, contenders, strict=False))
         ]
         self._number += len(tried)
         self._trials += len(tried)
@@ -184,6 +199,11 @@ class ProgramStage:
         reference = Trial(COVER_GROUP, self._number, BASELINE_TEMPLATE, (), baseline)
         self._number += 1
         self._archive.add_trials([*tried, reference])
+
+
+def _identity(entry: Entry) -> object:
+    """What makes two entries the same plan: groups and schedules."""
+    return entry.cover, tuple(kernel.schedule for kernel in entry.kernels)
 
 
 def _cover_trial(number: int, cover: FusionPlan, result: Measurement | Failure) -> Trial:

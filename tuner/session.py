@@ -34,7 +34,8 @@ LIBRARY_TEMPLATE = "framework"
 _LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
 _LIBRARY_BATCH = 8
 _RESERVE_LEAST, _RESERVE_MOST = 0.15, 0.4  # of the budget for the whole-program stage
-_RESERVED_RUNS = 40  # runs of the program that fit into that stage
+_NEXT_RESERVE = 1.3  # contests' durations that are kept for the next one
+_RESERVED_RUNS = 20  # runs of the program that fit into that stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,24 @@ class Session:
         prepared = prepare(assignment.graph, assignment.request, self._templates, target)
         costs = CostBook(prepared.tasks, target, self._model, self._search_maker(prepared.tasks))
         self._time_library(prepared.tasks, costs)
-        failures = self._tune_groups(prepared.tasks, costs)
-        self._progress("whole-program")
-        stage = self._program_stage(prepared.tasks, costs)
-        return published(stage.run(), prepared, costs, self._meter, failures)
+        groups = self._group_stage(prepared.tasks, costs)
+        programs = self._program_stage(prepared.tasks, costs)
+        self._alternate(groups, programs, self._reserve_seconds(costs))
+        failures = groups.failures + sum(isinstance(t.result, Failure) for t in self._resumed)
+        return published(programs.outcome(), prepared, costs, self._meter, failures)
 
-    def _tune_groups(self, tasks: Tasks, costs: CostBook) -> int:
-        """Failed trials of nests, those of earlier attempts included."""
-        stage = GroupStage(
+    def _alternate(self, groups: GroupStage, programs: ProgramStage, reserve: float) -> None:
+        """Tune nests, run the best covers, and again while the budget lasts."""
+        while True:
+            exhausted = groups.run(reserve)
+            self._progress("whole-program")
+            programs.run()
+            reserve = _NEXT_RESERVE * programs.contest_seconds
+            if exhausted or not programs.has_time(_NEXT_RESERVE + 1):
+                return
+
+    def _group_stage(self, tasks: Tasks, costs: CostBook) -> GroupStage:
+        return GroupStage(
             tasks,
             costs,
             self._templates,
@@ -100,8 +111,6 @@ class Session:
             self._meter,
             self._check_stop,
         )
-        stage.run(self._reserve_seconds(costs))
-        return stage.failures + sum(isinstance(t.result, Failure) for t in self._resumed)
 
     def _program_stage(self, tasks: Tasks, costs: CostBook) -> ProgramStage:
         covers = [trial.number for trial in self._resumed if trial.group == COVER_GROUP]
