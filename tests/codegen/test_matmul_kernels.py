@@ -69,6 +69,14 @@ def test_vectors_along_depth_for_few_rows(bench: Bench, left: str, m: int, n: in
         bench.check(nest, bench.seed(nest, right="dot", kc=kc, left="call"), threads=2)
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (5, 3, 0)])
+def test_empty_extents(bench: Bench, m: int, n: int, k: int) -> None:
+    """Nothing to sum gives zeros, nothing to store stores nothing."""
+    nest = build(Case(m, n, k, epilogue="bias"))
+    for split in ("rows", "cols", "batch"):
+        bench.check(nest, bench.seed(nest, split=split), threads=2)
+
+
 def test_one_column_of_a_matrix_by_a_vector(bench: Bench) -> None:
     for m, k in ((3, 5), (200, 77)):
         bench.check(build(Case(m, 1, k, right="k", out="m", constant=False, epilogue="residual")))

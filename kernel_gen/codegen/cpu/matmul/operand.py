@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 from kernel_gen.codegen.cpu.matmul.inputs import Direct
-from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
+from kernel_gen.codegen.cpu.matmul.problem import Problem, extent, plain_load
 from kernel_gen.codegen.cpu.matmul.text import index_text
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.ir.index import FloorDiv, Index, Mod
@@ -14,11 +16,11 @@ MAX_DOT_ROWS = 8
 
 
 def left_in_place(problem: Problem) -> Direct | None:
-    """A as it lies in memory, if one row axis and one depth axis address it linearly."""
+    """A as it lies in memory, if the row axes walk it as one and one depth axis addresses it."""
     load = plain_load(problem.nest, problem.product.lhs)
     if load is None or not _stored_as_summed(problem, load):
         return None
-    if len(problem.rows) > 1 or len(problem.depth) > 1:
+    if len(problem.depth) > 1 or not _walked_as_one(load.index[0], problem.rows):
         return None
     return _direct(load, problem.rows, problem.depth)
 
@@ -52,6 +54,13 @@ def _stored_as_summed(problem: Problem, load: Load) -> bool:
     return load.dtype is problem.product.dtype and kept is load.dtype
 
 
+def _walked_as_one(index: Index, axes: tuple[Axis, ...]) -> bool:
+    """Whether the offset is linear in the row-major position in `axes`."""
+    return all(
+        index.coeff(a.name) == index.coeff(b.name) * extent(b) for a, b in itertools.pairwise(axes)
+    )
+
+
 def _direct(load: Load, line: tuple[Axis, ...], depth: tuple[Axis, ...]) -> Direct | None:
     (index,) = load.index
     names = {axis.name for axis in line + depth}
@@ -61,7 +70,7 @@ def _direct(load: Load, line: tuple[Axis, ...], depth: tuple[Axis, ...]) -> Dire
     return Direct(
         buffer=load.buffer,
         offset=index_text(rest),
-        line_stride=index.coeff(line[0].name) if line else 0,
+        line_stride=index.coeff(line[-1].name) if line else 0,
         step=index.coeff(depth[0].name) if depth else 0,
     )
 
@@ -82,7 +91,7 @@ def fits_in_place(problem: Problem, tiling: Tiling) -> bool:
     """Whether tiles read in place stay inside their operands: a tail moves back to the last full
     tile, which must exist. Vectors along k need k of stride 1 in both operands."""
     left = left_in_place(problem) if tiling.left is Operand.DIRECT else None
-    if left is not None and problem.m < tiling.mr:
+    if left is not None and 0 < problem.m < tiling.mr:
         return False
     if tiling.right is Operand.DOT:
         return (left is None or left.step == 1) and tiling.mr <= MAX_DOT_ROWS

@@ -1,0 +1,149 @@
+"""Groups as the fusion stage lowers them, around one matrix product, through the template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.lower import lower
+from kernel_gen.fusion.region import make_group
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import InputKind
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.types import TensorType
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.host import host_target
+from tests.codegen.matmul_nests import operands
+from tests.codegen.matmul_run import TEMPLATE, Bench
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(Compiler.find(tmp_path_factory.mktemp("lowered")), host_target())
+
+
+class _Program:
+    """A graph builder with the shorthands of these tests."""
+
+    def __init__(self) -> None:
+        self.builder = GraphBuilder()
+
+    def x(self, *shape: int, dtype: DType = DType.F32) -> int:
+        return self.builder.input(TensorType(dtype, shape))
+
+    def w(self, *shape: int) -> int:
+        return self.builder.input(TensorType(DType.F32, shape), kind=InputKind.PARAMETER)
+
+    def op(self, name: str, *values: int, **attrs: object) -> int:
+        made = self.builder.op(name, *values, **attrs)
+        assert isinstance(made, int)
+        return made
+
+    def nest(self, *outputs: int) -> LoopNest:
+        for value in outputs:
+            self.builder.output(value)
+        graph = self.builder.build()
+        lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+        assert not isinstance(lowered, Refusal), lowered
+        return lowered.nest
+
+
+def _norm_linear_gelu(p: _Program) -> LoopNest:
+    x = p.op(
+        "layer_norm", p.x(2, 9, 40), p.w(40), p.w(40), axes=1, eps=1e-5, weight=True, bias=True
+    )
+    return p.nest(p.op("gelu", p.op("linear", x, p.w(50, 40), p.w(50)), approximate="none"))
+
+
+def _heads(p: _Program, y: int) -> int:
+    return p.op("permute", p.op("reshape", y, shape=(2, 9, 4, 10)), dims=(0, 2, 1, 3))
+
+
+def _query_key_value(p: _Program) -> LoopNest:
+    y = p.op("linear", p.x(2, 9, 40), p.w(120, 40), p.w(120))
+    parts = [p.op("slice", y, dim=2, start=s, stop=s + 40, step=1) for s in (0, 40, 80)]
+    return p.nest(*(_heads(p, part) for part in parts))
+
+
+def _gated(p: _Program) -> LoopNest:
+    y = p.op("linear", p.x(13, 24), p.w(70, 24))
+    gate = p.op("slice", y, dim=1, start=0, stop=35, step=1)
+    up = p.op("slice", y, dim=1, start=35, stop=70, step=1)
+    return p.nest(p.op("mul", p.op("silu", gate), up))
+
+
+def _heads_back(p: _Program) -> LoopNest:
+    x = p.op("permute", p.x(2, 4, 9, 10), dims=(0, 2, 1, 3))
+    y = p.op("linear", p.op("reshape", x, shape=(2, 9, 40)), p.w(30, 40))
+    return p.nest(p.op("add", y, p.x(2, 9, 30)))
+
+
+def _scores(p: _Program) -> LoopNest:
+    key = p.op("permute", p.x(2, 3, 17, 20), dims=(0, 1, 3, 2))
+    scale = p.builder.constant(np.float32(0.25))
+    return p.nest(p.op("mul", p.op("matmul", p.x(2, 3, 11, 20), key), scale))
+
+
+def _embedding(p: _Program) -> LoopNest:
+    rows = p.op("take", p.w(9, 16), p.x(12, dtype=DType.I64), dim=0)
+    return p.nest(p.op("relu", p.op("linear", rows, p.w(20, 16))))
+
+
+def _padded(p: _Program) -> LoopNest:
+    x = p.op("pad", p.x(7, 10), low=(2, 3), high=(1, 0), value=0.5)
+    return p.nest(p.op("matmul", x, p.w(13, 33)))
+
+
+def _joined(p: _Program) -> LoopNest:
+    x = p.op("concat", p.x(6, 10), p.x(6, 21), dim=1)
+    return p.nest(p.op("linear", x, p.w(18, 31), p.w(18)))
+
+
+def _input_again(p: _Program) -> LoopNest:
+    x = p.x(8, 32)
+    return p.nest(p.op("add", p.op("linear", x, p.w(32, 32)), x))
+
+
+PROGRAMS = [
+    _norm_linear_gelu,
+    _query_key_value,
+    _gated,
+    _heads_back,
+    _scores,
+    _embedding,
+    _padded,
+    _joined,
+    _input_again,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_lowered_groups_are_right(bench: Bench, program: Callable[[_Program], LoopNest]) -> None:
+    nest = program(_Program())
+    assert TEMPLATE.refuse(nest, bench.target) is None
+    inputs = [abs(a) % 9 if a.dtype == np.int64 else a for a in operands(nest, seed=5)]
+    for seed in TEMPLATE.space(nest, bench.target).seeds[:3]:
+        bench.check(nest, dict(seed), threads=2, inputs=inputs)
+
+
+def test_refusals_name_their_reason(bench: Bench) -> None:
+    p = _Program()
+    x = p.op("matmul", p.x(4, 5), p.x(5, 6))
+    softmax = p.nest(p.op("softmax", x, dim=1))
+    refusal = TEMPLATE.refuse(softmax, bench.target)
+    assert refusal is not None
+    assert refusal.code in ("reduction-beside-product", "products-differ")
+    p = _Program()
+    chain = p.nest(p.op("matmul", p.op("matmul", p.x(4, 5), p.x(5, 6)), p.x(6, 7)))
+    refusal = TEMPLATE.refuse(chain, bench.target)
+    assert refusal is not None
+    assert refusal.code in ("products-chained", "products-differ")
+    p = _Program()
+    plain = p.nest(p.op("add", p.x(4, 5), p.x(4, 5)))
+    refusal = TEMPLATE.refuse(plain, bench.target)
+    assert refusal is not None
+    assert refusal.code == "no-product"
