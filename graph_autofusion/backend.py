@@ -2,11 +2,12 @@
 
 Dynamo hands over an FX graph whose placeholders are the user's tensors, the model's parameters
 and, with dynamic shapes, symbolic sizes. Parameters become constants of a module of our own; sizes
-come as plain integers at the call, and each shape gets its own plan.
+and other numbers come as plain ones at the call, and each shape gets its own plan.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,6 +47,33 @@ class _Lifted(torch.nn.Module):
         return self.graph_module(*merged)
 
 
+class _Compiled:
+    """What Dynamo calls instead of the graph, with all of the graph's arguments."""
+
+    def __init__(
+        self, graph: torch.fx.GraphModule, examples: Sequence[Any], options: Options
+    ) -> None:
+        self._graph = _copy(graph)
+        self._numbers = _numbers(self._graph)
+        self._constants = _constants(self._graph, examples)
+        self._options = options
+        self._made: tuple[_Lifted, OptimizedModule] | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, *args: Any) -> Any:
+        given = [a.item() if i in self._numbers else a for i, a in enumerate(args)]
+        lifted, optimized = self._made or self._make(given)
+        lifted.rebind(given)
+        return optimized(*(arg for i, arg in enumerate(given) if i not in self._constants))
+
+    def _make(self, args: Sequence[Any]) -> tuple[_Lifted, OptimizedModule]:
+        with self._lock:
+            if self._made is None:
+                lifted = _Lifted(self._graph, {i: args[i] for i in self._constants})
+                self._made = (lifted, OptimizedModule(lifted, self._options))
+            return self._made
+
+
 def autofusion(
     graph: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
@@ -53,26 +81,51 @@ def autofusion(
     mode: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """The backend. `options` takes the keyword arguments of `gaf.optimize`."""
-    parsed: Options = parse_options(**{**_DEFAULTS, **(options or {})})
-    constant = {i for i, value in enumerate(example_inputs) if _is_constant(graph, i, value)}
-    state: dict[str, tuple[_Lifted, OptimizedModule]] = {}
-
-    def run(*args: Any) -> Any:
-        if "module" not in state:
-            lifted = _Lifted(graph, {i: args[i] for i in constant})
-            state["module"] = (lifted, OptimizedModule(lifted, parsed))
-        lifted, optimized = state["module"]
-        lifted.rebind(args)
-        return optimized(*(arg for i, arg in enumerate(args) if i not in constant))
-
-    return run
+    """The backend. `options` takes the keyword arguments of `gaf.optimize`; `mode` is ignored."""
+    return _Compiled(graph, example_inputs, parse_options(**{**_DEFAULTS, **(options or {})}))
 
 
-def _is_constant(graph: torch.fx.GraphModule, position: int, value: Any) -> bool:
-    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    original = placeholders[position].meta.get("example_value", value)
-    return isinstance(value, torch.nn.Parameter) or isinstance(original, torch.nn.Parameter)
+def _copy(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The same members under a graph that may be edited."""
+    copied = torch.fx.Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    return torch.fx.GraphModule(graph, copied)
+
+
+def _placeholders(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    return [node for node in graph.graph.nodes if node.op == "placeholder"]
+
+
+def _constants(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> frozenset[int]:
+    """Positions of the parameters among the graph's arguments."""
+    pairs = zip(_placeholders(graph), examples, strict=True)
+    return frozenset(
+        i
+        for i, (node, value) in enumerate(pairs)
+        if isinstance(value, torch.nn.Parameter)
+        or isinstance(node.meta.get("example_value"), torch.nn.Parameter)
+    )
+
+
+def _numbers(graph: torch.fx.GraphModule) -> frozenset[int]:
+    """Positions of arguments that are numbers, and takes them as such.
+
+    With dynamic=True a float such as `eps` comes as a tensor of which the graph takes the item:
+
+        item = l_eps.item(); layer_norm(x, …, item)   ->   layer_norm(x, …, l_eps)
+    """
+    found = set()
+    for position, node in enumerate(_placeholders(graph)):
+        items = [u for u in node.users if u.op == "call_method" and u.target == "item"]
+        if not items or len(items) != len(node.users):
+            continue
+        found.add(position)
+        for item in items:
+            item.replace_all_uses_with(node)
+            graph.graph.erase_node(item)
+    if found:
+        graph.recompile()
+    return frozenset(found)
 
 
 _DEFAULTS: dict[str, Any] = {

@@ -101,6 +101,8 @@ _contents = attrgetter("cell_contents")
 
 def _attributes(module: torch.nn.Module) -> itemgetter[Any]:
     own = [name for name in module.__dict__ if name not in _INTERNAL]
+    if isinstance(module, torch.fx.GraphModule):
+        own = []  # its code reads members only; its records change whenever it is traced
     return _getter(("training", *_HELD, *own))
 
 
