@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
-from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 
 # Execution option of a connection: the statement that begins its transactions on SQLite.
 _MODE = "gaf_begin"
@@ -148,6 +148,31 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    @contextmanager
+    def rebuild(self) -> Iterator[Connection]:
+        """As `write`, for changes of the schema.
+
+        SQLite changes a table by copying, dropping and renaming it; dropping must not cascade to
+        the rows that refer to it. What refers to nothing afterwards raises InternalError.
+        """
+        if not self.is_sqlite:
+            with self.write() as connection:
+                yield connection
+            return
+        with (
+            _typed_errors(),
+            self.engine.connect().execution_options(**{_MODE: "BEGIN IMMEDIATE"}) as connection,
+        ):
+            driver: Any = connection.connection.driver_connection
+            driver.execute("PRAGMA foreign_keys=OFF")  # has no effect within a transaction
+            try:
+                with connection.begin():
+                    yield connection
+                    if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+                        raise InternalError("a migration left rows that refer to nothing")
+            finally:
+                driver.execute("PRAGMA foreign_keys=ON")
 
     def autocommitting(self) -> Connection:
         """A connection to hold: each read sees what is committed now. The caller closes it."""

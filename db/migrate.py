@@ -49,12 +49,12 @@ def upgrade_database(database: Database, revision: str = "head") -> str:
     wanted = head_revision() if revision == "head" else revision
     if current_revision(database) == wanted:
         return wanted
-    with database.write() as connection:
+    with database.rebuild() as connection:
         _lock(database, connection)
         found = MigrationContext.configure(connection).get_current_revision()
         if found is not None and found != wanted:
             _refuse_unknown(found)
-            _back_up(database, found)
+            back_up(database, found)
         command.upgrade(_config(connection), revision)
         return str(MigrationContext.configure(connection).get_current_revision())
 
@@ -97,7 +97,7 @@ def _refuse_unknown(found: str) -> None:
         )
 
 
-def _back_up(database: Database, revision: str) -> None:
+def back_up(database: Database, revision: str) -> None:
     """Copy a SQLite file to FILE.REVISION.bak before it is changed."""
     if not database.is_sqlite:
         return

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 
 from db.engine import Database, filesystem_of, parse_url, refuse_network_filesystem
 from db.errors import SchemaMismatch
-from db.migrate import current_revision, differences, head_revision, upgrade
+from db.migrate import back_up, current_revision, differences, head_revision, upgrade
 from db.store import Store
-from kernel_gen.errors import InvalidInput
+from kernel_gen.errors import InternalError, InvalidInput
+from tests.fixtures import samples
 from tests.fixtures.postgres import PostgresServer
 
 MOUNTS = """\
@@ -110,3 +113,46 @@ def test_sqlite_runs_with_a_write_ahead_log_and_foreign_keys(tmp_path: Path) -> 
     with Store(f"sqlite:///{tmp_path / 'store.db'}") as store, store.database.read() as connection:
         assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
         assert connection.scalar(sa.text("PRAGMA foreign_keys")) == 1
+
+
+def test_rebuilding_a_table_keeps_the_rows_that_refer_to_it(store: Store) -> None:
+    program = samples.graph()
+    store.graphs.put(program)
+    job = store.jobs.create(samples.request(program), samples.key(program)).job
+    with store.database.rebuild() as connection:
+        operations = Operations(MigrationContext.configure(connection))
+        recreate = "always" if store.database.is_sqlite else "auto"
+        with operations.batch_alter_table("jobs", recreate=recreate) as jobs:  # type: ignore[arg-type]
+            jobs.add_column(sa.Column("extra", sa.Text))
+    assert len(store.events.after(job.id)) == 1
+    assert store.jobs.get(job.id) == job
+
+
+def test_a_rebuild_that_breaks_references_changes_nothing(sqlite_url: str) -> None:
+    with Store(sqlite_url) as store:
+        program = samples.graph()
+        store.graphs.put(program)
+        with (
+            pytest.raises(InternalError, match="refer to nothing"),
+            store.database.rebuild() as connection,
+        ):
+            connection.exec_driver_sql(
+                "INSERT INTO job_events (job_id, kind, data, created_us) VALUES ('no', '', '', 0)"
+            )
+        assert store.events.after("no") == []
+        with pytest.raises(sa.exc.IntegrityError), store.database.write() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO job_events (job_id, kind, data, created_us) VALUES ('no', '', '', 0)"
+            )
+
+
+def test_sqlite_is_backed_up_while_an_upgrade_holds_its_lock(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with Store(sqlite_url) as store:
+        digest = store.graphs.put(samples.graph())
+        with store.database.rebuild():
+            back_up(store.database, "0001")
+    copy = f"sqlite:///{tmp_path / 'store.db.0001.bak'}"
+    with Store(copy) as restored:
+        assert restored.graphs.exists(digest)
