@@ -8,10 +8,23 @@ import numpy as np
 import pytest
 
 from kernel_gen.errors import Refusal
+from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.index import axis_index
+from kernel_gen.ir.loopnest import (
+    Axis,
+    Buffer,
+    BufferRole,
+    Compute,
+    Load,
+    LoopNest,
+    Reduce,
+    Store,
+)
 from kernel_gen.ir.target import Target
+from kernel_gen.ir.types import Sym, TensorType
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.kernel import LoadedKernel
@@ -127,9 +140,10 @@ def run_one(compiler: Compiler, graph: Graph, inputs: list[np.ndarray], template
     added = bench.add(case.lowered.nest, template, **choices)
     assert not isinstance(added, Refusal), added
     kernel = bench.build()[0]
+    known = {i.value: a for i, a in zip(case.graph.inputs, inputs, strict=True)}
     kind = kernel.nest.buffers[-1].type
-    out = np.zeros(kind.shape, inputs[0].dtype)
-    return kernel.run([*inputs, out], team), out
+    out = np.zeros(kind.shape, numpy_dtype(kind.dtype))
+    return kernel.run([*(known[v] for v in case.lowered.operands[:-1]), out], team), out
 
 
 def test_long_sum_is_accurate(compiler: Compiler) -> None:
@@ -170,11 +184,69 @@ def test_nan_wins_extremes(compiler: Compiler) -> None:
 
 
 def test_strided_operands(compiler: Compiler) -> None:
-    from kernel_gen.ir.types import TensorType
-
     b = GraphBuilder()
     x = b.input(TensorType(DType.F32, (6, 20), (1, 6)))
     b.output(b.op("neg", x))
     array = np.arange(120, dtype=np.float32).reshape(20, 6).T
     _, got = run_one(compiler, b.build(), [array], "pointwise")
     np.testing.assert_array_equal(got, -array)
+
+
+def gather_graph() -> Graph:
+    b = GraphBuilder()
+    table, index = b.input(tensor(50, 20)), b.input(tensor(30, dtype=I64))
+    b.output(b.op("neg", b.op("take", table, index, dim=0)))
+    return b.build()
+
+
+def test_indices_outside_are_an_error_not_a_crash(compiler: Compiler) -> None:
+    table = np.random.default_rng(0).random((50, 20), np.float32)
+    for along in ("i0", "i1"):
+        index = np.arange(30, dtype=np.int64)
+        status, got = run_one(compiler, gather_graph(), [table, index], "pointwise", axis=along)
+        assert status == 0
+        np.testing.assert_array_equal(got, -table[:30])
+        for wrong in (50, -1, 2**40):
+            index[29] = wrong
+            found = run_one(compiler, gather_graph(), [table, index], "pointwise", axis=along)
+            assert found[0] == 1
+
+
+def symbolic_softmax() -> LoopNest:
+    """Softmax over the last axis of x[s0, s1], times y[s1]."""
+    i, j = axis_index("i0"), axis_index("i1")
+    rows, cols = Sym("s0"), Sym("s1")
+    x, y = TensorType(DType.F32, (rows, cols)), TensorType(DType.F32, (cols,))
+    f32 = DType.F32
+    return LoopNest(
+        (Axis("i0", rows), Axis("i1", cols)),
+        (Buffer(x, BufferRole.INPUT), Buffer(y, BufferRole.INPUT), Buffer(x, BufferRole.OUTPUT)),
+        (
+            Load(0, (i, j), f32),
+            Reduce("amax", 0, ("i1",), f32),
+            Compute("sub", (0, 1), f32),
+            Compute("exp", (2,), f32),
+            Reduce("sum", 3, ("i1",), f32),
+            Compute("div", (3, 4), f32),
+            Load(1, (j,), f32),
+            Compute("mul", (5, 6), f32),
+        ),
+        (Store(2, (i, j), 7),),
+    )
+
+
+def test_symbolic_extents_are_arguments(compiler: Compiler) -> None:
+    nest, bench = symbolic_softmax(), KernelBench(compiler, host_target())
+    for template in ("row", "loops"):
+        space = bench.templates()[template].space(nest, bench.target)
+        for point in space.seeds:
+            added = bench.add_point(nest, bench.templates()[template], dict(point))
+            assert not isinstance(added, Refusal), added
+    rng = np.random.default_rng(0)
+    for kernel in bench.build():
+        for rows, cols in ((1, 1), (3, 77), (40, 128)):
+            x, y = rng.random((rows, cols), np.float32), rng.random(cols, np.float32)
+            out = np.zeros_like(x)
+            assert kernel.run([x, y, out], 2, dims=(rows, cols)) == 0
+            e = np.exp(x - x.max(1, keepdims=True))
+            np.testing.assert_allclose(out, e / e.sum(1, keepdims=True) * y, rtol=1e-5)

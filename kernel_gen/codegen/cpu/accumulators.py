@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.accumulate import Accumulator
-from kernel_gen.codegen.cpu.emit import Emitter, Scope
+from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.ops import Value
 from kernel_gen.codegen.cpu.phases import Stage
+from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.vectypes import vector_type
 from kernel_gen.errors import InternalError

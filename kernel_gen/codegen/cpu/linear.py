@@ -126,13 +126,17 @@ def _term_statements(term: Term) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class FlatLoad:
-    """`Load` with one linear offset."""
+    """`Load` with one linear offset.
+
+    `bounds` are (statement, extent): values used as indices, and the dimension they index.
+    """
 
     buffer: int
     at: Linear
     dtype: DType
     guards: tuple[Guard, ...] = ()
     fill: float | int | bool = 0
+    bounds: tuple[tuple[int, Dim], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,8 @@ class FlatNest:
             polys = [access.at.const, *(p for _, p in access.at.terms)]
             found |= {name for p in polys for monomial, _ in p.terms for name in monomial}
             found |= {g.high.name for g in access.guards if isinstance(g.high, Sym)}
+        bounds = [d for load in self.loads() for _, d in load.bounds]
+        found |= {d.name for d in bounds if isinstance(d, Sym)}
         return tuple(sorted(found))
 
     def accesses(self) -> list[FlatLoad | FlatStore]:
@@ -228,13 +234,24 @@ def flatten(nest: LoopNest) -> FlatNest:
         if isinstance(s, Compute | IndexValue | Reduce | Contract):
             statements.append(s)
         else:
-            at = linearise(nest.buffers[s.buffer].type, s.index)
-            statements.append(FlatLoad(s.buffer, at, s.dtype, s.guards, s.fill))
+            kind = nest.buffers[s.buffer].type
+            at, bounds = linearise(kind, s.index), _bounds(kind, s.index)
+            statements.append(FlatLoad(s.buffer, at, s.dtype, s.guards, s.fill, bounds))
     stores = tuple(
         FlatStore(s.buffer, linearise(nest.buffers[s.buffer].type, s.index), s.statement, s.guards)
         for s in nest.stores
     )
     return FlatNest(nest.axes, nest.buffers, tuple(statements), stores)
+
+
+def _bounds(kind: TensorType, index: tuple[Index, ...]) -> tuple[tuple[int, Dim], ...]:
+    """Values that alone are the index of a dimension, and its extent."""
+    found = []
+    for part, extent in zip(index, kind.shape, strict=True):
+        match part.terms:
+            case ((ValueTerm(statement), 1),) if part.const == 0:
+                found.append((statement, extent))
+    return tuple(found)
 
 
 def linearise(kind: TensorType, index: tuple[Index, ...]) -> Linear:

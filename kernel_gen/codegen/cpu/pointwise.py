@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.emit import Binding, Emitter, Scope
+from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
 from kernel_gen.codegen.cpu.rowspace import by_contiguity
+from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.transposed import Tile, tile_loops, transposable
 from kernel_gen.codegen.cpu.unit import Unit

@@ -74,7 +74,7 @@ class RowTemplate:
         parameters = (
             Parameter("axis", tuple(axes)),
             Parameter("keep", _policies(staged)),
-            Parameter("unroll", (1,) if self.columns else (1, 2, 4)),
+            Parameter("unroll", (1,) if self.columns else _unrolls(staged)),
             Parameter("rows", units),
             Parameter("stream", (0, 1)),
             Parameter("threads", ("one", "all", "split")),
@@ -89,13 +89,14 @@ class RowTemplate:
         best: dict[str, Choice] = {
             "axis": axes[0],
             "keep": "all" if "all" in keep else keep[-1],
-            "unroll": 1 if self.columns else 4,
+            "unroll": parameters[2].choices[-1],
             "rows": 4 if self.columns else 1,
             "stream": 0,
             "threads": "split" if few else "all",
         }
         lean = {**best, "keep": "none", "unroll": 1, "rows": 1}
-        return tuple(best.items()), tuple(lean.items())
+        streamed = {**best, "stream": 1}
+        return tuple(tuple(p.items()) for p in (best, streamed, lean))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         _, plan = prepared(nest)
@@ -131,6 +132,12 @@ class RowTemplate:
         return staged_kernel(
             plan, flat, configure, symbol, parallel=threads != "one", stream=stream
         )
+
+
+def _unrolls(staged: StagedPhase) -> tuple[Choice, ...]:
+    """Vectors side by side; few where the body is long, for the compiler's sake."""
+    size = len(staged.nest.statements)
+    return (1, 2, 4) if size <= 60 else (1, 2) if size <= 120 else (1,)
 
 
 def _unit_strides(nest: FlatNest, axes: tuple[str, ...]) -> int:

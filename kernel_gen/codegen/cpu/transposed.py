@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.emit import Binding, Emitter, Scope
+from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
 from kernel_gen.codegen.cpu.ops import Value
+from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.vectypes import load_function, value_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
@@ -93,7 +94,7 @@ def _load_tile(emitter: Emitter, scope: Scope, i: int, tile: Tile, u: str, v: st
     function = load_function(emitter.unit, stored, emitter.lanes, partial=False)
     name = emitter.fresh("x")
     place = scope.inline({tile.across: Binding(u), tile.along: Binding(v)})
-    base = emitter.address(load.at, place)
+    base = emitter.addresses.offset(load.at, place)
     stride = load.at.coeff(tile.along).text()
     scope.add(f"{kind} {name}[{lanes}];")
     scope.add(f"#pragma GCC unroll {lanes}")

@@ -1,0 +1,156 @@
+"""Text of loads: scalars, contiguous vectors, gathers, with guards and checked indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.address import Addresses, is_affine
+from kernel_gen.codegen.cpu.linear import FlatLoad, dim_text
+from kernel_gen.codegen.cpu.ops import OpWriter, Value
+from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.vectypes import load_function, scalar_load, vector_type
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import Guard
+
+Fresh = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Writes loads; `fresh` makes variable names."""
+
+    ops: OpWriter
+    addresses: Addresses
+    fresh: Fresh
+
+    def read(self, load: FlatLoad, stored: DType, axis: str | None, scope: Scope) -> Value:
+        """The loaded value, in the dtype in which `stored` computes.
+
+        `axis`: the vector axis if the load uses it. Helper variables are declared in `scope`.
+        """
+        by_lane = axis is not None or self._reads_vector(load, scope)
+        text = (
+            self._vector(load, stored, axis, scope)
+            if by_lane
+            else self._scalar(load, stored, scope)
+        )
+        return Value(text, stored.compute, by_lane)
+
+    def _reads_vector(self, load: FlatLoad, scope: Scope) -> bool:
+        used = load.at.statements().union(*(g.index.statements() for g in load.guards))
+        found = (scope.find(s) for s in used)
+        return any(value is not None and value.vector for value in found)
+
+    def _scalar(self, load: FlatLoad, stored: DType, scope: Scope) -> str:
+        at = self.addresses.offset(load.at, scope)
+        text = scalar_load(self.ops.unit, stored, f"b{load.buffer}[{at}]")
+        conditions = [self.addresses.guard(g, scope) for g in load.guards]
+        if not conditions:
+            return text
+        fill = self.ops.literal(load.fill, stored.compute).text
+        return f"({' && '.join(conditions)} ? {text} : {fill})"
+
+    def _vector(self, load: FlatLoad, stored: DType, axis: str | None, scope: Scope) -> str:
+        lane_guards = [g for g in load.guards if self.addresses.varies(g.index, axis, scope)]
+        uniform = [self.addresses.guard(g, scope) for g in load.guards if g not in lane_guards]
+        simple = self._contiguous(load, stored, scope) if self._is_run(load, axis, scope) else None
+        if simple is not None and not load.guards:
+            return simple
+        name = self.fresh("g")
+        fill = self.ops.broadcast(self.ops.literal(load.fill, stored.compute)).text
+        scope.add(f"{self.ops.c_type(stored.compute, vector=True)} {name} = {fill};")
+        lanes = self._lane_loop(load, stored, lane_guards, name, scope)
+        body = self._choose(simple, lanes, lane_guards, name, axis, scope)
+        if uniform:
+            inner = body.replace("\n", "\n  ")
+            body = f"if ({' && '.join(uniform)}) {{\n  {inner}\n}}"
+        scope.add(body)
+        return name
+
+    def _is_run(self, load: FlatLoad, axis: str | None, scope: Scope) -> bool:
+        """Whether the lanes are neighbours in memory."""
+        if axis is None or load.at.coeff(axis).const != 1 or not load.at.is_affine_in(axis):
+            return False
+        found = (scope.find(s) for s in load.at.statements())
+        return not any(value is not None and value.vector for value in found)
+
+    def _choose(
+        self,
+        simple: str | None,
+        lanes: str,
+        guards: list[Guard],
+        name: str,
+        axis: str | None,
+        scope: Scope,
+    ) -> str:
+        """Whole vector inside: plain load; whole vector outside: the fill; else lane by lane."""
+        if simple is None or axis is None:
+            return lanes
+        if not guards:
+            return f"{name} = {simple};"
+        if any(not is_affine(g.index, axis) for g in guards):
+            return lanes
+        last = f"({scope.live_lanes() or self.ops.lanes.count} - 1)"
+        ends = ("0", last)
+        inside = [self.addresses.guard(g, scope, lane) for lane in ends for g in guards]
+        outside = [self.addresses.outside(g, scope, last) for g in guards]
+        return (
+            f"if ({' && '.join(inside)}) {name} = {simple};\n"
+            f"else if (!({' || '.join(outside)})) {{\n  {lanes}\n}}"
+        )
+
+    def _contiguous(self, load: FlatLoad, stored: DType, scope: Scope) -> str:
+        part = scope.live_lanes()
+        function = load_function(self.ops.unit, stored, self.ops.lanes, partial=part is not None)
+        extra = f", {part}" if part is not None else ""
+        return f"{function}(b{load.buffer} + {self.addresses.offset(load.at, scope)}{extra})"
+
+    def _lane_loop(
+        self, load: FlatLoad, stored: DType, guards: list[Guard], name: str, scope: Scope
+    ) -> str:
+        at = self.addresses.offset(load.at, scope, lane="l")
+        element = scalar_load(self.ops.unit, stored, f"b{load.buffer}[{at}]")
+        if stored is DType.BOOL:
+            element = f"-(int){element}"
+        conditions = [self.addresses.guard(g, scope, lane="l") for g in guards]
+        limit = scope.live_lanes()
+        if limit is not None:
+            conditions.insert(0, f"l < {limit}")
+        check = f"if ({' && '.join(conditions)}) " if conditions else ""
+        return f"for (int l = 0; l < {self.ops.lanes.count}; l++) {check}{name}[l] = {element};"
+
+    def checked(self, value: Value, load: FlatLoad, statement: int, scope: Scope) -> str:
+        """Expression of an index value that lies within its dimension.
+
+        An index outside sets `status` (torch raises an error) and reads element 0 instead.
+        """
+        limit = next((dim_text(d) for s, d in load.bounds if s == statement), None)
+        if limit is None:
+            return value.text
+        if not value.vector:
+            return f"{self._checker()}({value.text}, {limit}, &status)"
+        return f"{self._vector_checker(value)}({value.text}, {limit}, {self._live(scope)}, &status)"
+
+    def _live(self, scope: Scope) -> str:
+        return scope.live_lanes() or str(self.ops.lanes.count)
+
+    def _checker(self) -> str:
+        return self.ops.unit.helper(
+            "gaf_checked",
+            "static inline gaf_i64 gaf_checked(gaf_i64 i, gaf_i64 n, int *status) {\n"
+            "  if (i >= 0 && i < n) return i;\n  *status = 1;\n  return 0;\n}",
+        )
+
+    def _vector_checker(self, value: Value) -> str:
+        scalar, count = self._checker(), self.ops.lanes.count
+        given = self.ops.c_type(value.dtype, vector=True)
+        kind = vector_type(self.ops.unit, DType.I64, count)
+        name = f"gaf_checked_{given.removeprefix('gaf_')}"
+        return self.ops.unit.helper(
+            name,
+            f"static inline {kind} {name}({given} i, gaf_i64 n, int live, int *status) {{\n"
+            f"  {kind} r = {{}};\n"
+            f"  for (int l = 0; l < {count}; l++) if (l < live) r[l] = {scalar}(i[l], n, status);\n"
+            "  return r;\n}",
+        )
