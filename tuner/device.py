@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Measurement
+from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.timer import build_loop
@@ -125,7 +125,11 @@ class LocalDevice:
         if built.path is None:
             assert built.failure is not None
             return TaskResult(built.failure, built.seconds)
-        block = self._block(task.check)
+        try:
+            block = self._block(task.check)
+        except Exception as error:  # noqa: BLE001 - a nest without a reference fails alone
+            message = f"{type(error).__name__}: {error}"
+            return TaskResult(Failure(Stage.CHECK, "no-reference", message[:500]), built.seconds)
         self._runner.open(block.message.key, block.message, block.handle)
         known = [us for us in (task.incumbent_us, best.get(task.check.key)) if us is not None]
         incumbent_us = min(known, default=None)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.template import Template
+from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.records import Failure, Stage, Trial
 from tuner.allocate import Share, allocate
 from tuner.archive import Archive
 from tuner.costs import CostBook
-from tuner.cover import Overheads, best_covers
+from tuner.cover import CoverOption, best_covers
 from tuner.device import Device
 from tuner.messages import UNTRIED, KernelTask, TaskResult
 from tuner.meter import Meter
@@ -107,13 +108,17 @@ class GroupStage:
         best = best_covers(self._tasks.program, options, k=1, seconds=_SOLVER_SECONDS)[0]
         self._cover_us = best.cost_us
         weights = self._count(best.plan, 1.0)
-        single = [option for option in options if self._tasks.is_single(option.group)]
-        unfused = best_covers(
-            self._tasks.program, single, overheads=Overheads(), seconds=_SOLVER_SECONDS
-        )[0]
-        for digest, weight in self._count(unfused.plan, _UNFUSED_WEIGHT).items():
+        for digest, weight in self._unfused_weights(options).items():
             weights.setdefault(digest, weight)
         self._weights = weights
+
+    def _unfused_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
+        single = [option for option in options if self._tasks.is_single(option.group)]
+        try:
+            unfused = best_covers(self._tasks.program, single, seconds=_SOLVER_SECONDS)[0]
+        except InvalidInput:
+            return {}  # rules tie ops together: there is no plan without fusion
+        return self._count(unfused.plan, _UNFUSED_WEIGHT)
 
     def _count(self, plan: FusionPlan, weight: float) -> dict[str, float]:
         found: dict[str, float] = {}

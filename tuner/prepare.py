@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.template import Template
+from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates
 from kernel_gen.fusion.rules import load_rules
@@ -26,7 +27,14 @@ class Prepared:
 def prepare(
     graph: Graph, request: JobRequest, templates: Sequence[Template], target: Target
 ) -> Prepared:
-    """Apply the rules and enumerate. Raises InvalidRules for rules that do not validate."""
+    """Apply the rules and enumerate.
+
+    Raises InvalidRules for rules that do not validate, InvalidInput for symbolic shapes: kernels
+    are measured at sizes, so a dynamic program is submitted once per size.
+    """
+    if graph.symbols:
+        names = ", ".join(symbol.name for symbol in graph.symbols)
+        raise InvalidInput(f"the graph's sizes {names} are symbolic: capture it at fixed sizes")
     ruled = apply_rules(graph, load_rules(request.rules or None))
     found = candidates(ruled.program, tuple(templates), target, ruled.constraints, request.numerics)
     tasks = make_tasks(ruled.program, found, request.numerics == "strict")

@@ -13,6 +13,7 @@ from kernel_gen.ir.loopnest import (
     Load,
     LoopNest,
     Reduce,
+    Statement,
     Store,
 )
 from kernel_gen.ir.types import TensorType
@@ -52,16 +53,16 @@ def sum_nest(rows: int = 8, columns: int = 500) -> LoopNest:
 
 def threshold_nest(elems: int = 64, *, computed: bool = True) -> LoopNest:
     """out[i] = x[i]·y[i] > 0, or x[i] > 0 where nothing is computed before."""
-    statements = [
+    statements: tuple[Statement, ...] = (
         Load(0, at("i0"), DType.F32),
         Load(1, at("i0"), DType.F32),
         Compute("const", (), DType.F32, attrs(value=0.0)),
         Compute("mul", (0, 1), DType.F32),
         Compute("gt", (3 if computed else 0, 2), DType.BOOL),
-    ]
+    )
     return LoopNest(
         axes=(Axis("i0", elems),),
         buffers=(buffer((elems,)), buffer((elems,)), buffer((elems,), DType.BOOL, "output")),
-        statements=tuple(statements),
+        statements=statements,
         stores=(Store(2, at("i0"), 4),),
     )
