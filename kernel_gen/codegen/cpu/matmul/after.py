@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.emit import Scope
 from kernel_gen.codegen.cpu.matmul.frame import Frame
 from kernel_gen.codegen.cpu.ops import Value
+from kernel_gen.codegen.cpu.scope import Scope
 
 
 def after_function(frame: Frame) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.emit import Binding, Emitter, Scope
+from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.linear import FlatLoad
 from kernel_gen.codegen.cpu.matmul.problem import Problem, extent
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Tiling
+from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, value_type
 from kernel_gen.ir.loopnest import Axis
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.emit import Binding, Scope
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.matmul.row_reduction import define_reductions
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
+from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.ir.loopnest import Reduce
 
 

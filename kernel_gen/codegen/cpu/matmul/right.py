@@ -6,10 +6,10 @@ vectors; columns behind the end hold values that no one stores.
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.emit import Binding, Scope
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
+from kernel_gen.codegen.cpu.scope import Binding, Scope
 
 
 def right_function(frame: Frame, section: int) -> str:
