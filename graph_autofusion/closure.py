@@ -19,7 +19,7 @@ def adopt(module: torch.nn.Module) -> None:
     if not isinstance(module, FunctionModule):
         return
     reach = Reach(module)
-    found = [*reach.roots, *reach.tensors]
+    found: list[torch.nn.Module | torch.Tensor] = [*reach.roots, *reach.tensors]
     held: list[object] = [*module._modules.values(), *module._parameters.values()]
     held += module._buffers.values()
     if len(found) == len(held) and {id(value) for value in found} == {id(value) for value in held}:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import kernel_gen
 from graph_autofusion.paths import bundle_cache_root, default_store
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
@@ -56,7 +58,7 @@ def _run(command: list[str], log: int, on_event: OnEvent) -> None:
         stderr=log,
         pass_fds=(writer,),
         start_new_session=True,
-        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
+        env=_environment(os.environ),
     )
     os.close(writer)
     try:
@@ -70,6 +72,18 @@ def _run(command: list[str], log: int, on_event: OnEvent) -> None:
         raise Unavailable(f"the tuner ended with status {status}: {_last_words(log)}")
 
 
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The child's environment: it finds this project's `tuner` and `db` before modules of the
+    application that have the same names, and starts a Ray of its own."""
+    found = dict(given)
+    found.pop("RAY_ADDRESS", None)
+    root = str(Path(kernel_gen.__file__).parents[1])
+    inherited = found.get("PYTHONPATH")
+    if inherited or "site-packages" not in root:
+        found["PYTHONPATH"] = os.pathsep.join((root, inherited)) if inherited else root
+    return found
+
+
 def _events(reader: int) -> Iterator[dict[str, Any]]:
     with os.fdopen(reader, encoding="utf-8") as lines:
         for line in lines:
@@ -77,11 +91,13 @@ def _events(reader: int) -> Iterator[dict[str, Any]]:
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
+    """Lets the child end its search; kills it and all it has started if that takes too long, or at
+    a second Ctrl-C."""
     child.terminate()
     try:
         child.wait(_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 

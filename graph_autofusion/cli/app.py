@@ -6,7 +6,13 @@ import sys
 
 import typer
 
-from graph_autofusion.cli import demo, doctor, plans, remote, server, trust, tune
+import graph_autofusion.cli.demo as demo
+import graph_autofusion.cli.doctor as doctor
+import graph_autofusion.cli.plans as plans
+import graph_autofusion.cli.remote as remote
+import graph_autofusion.cli.server as server
+import graph_autofusion.cli.trust as trust
+import graph_autofusion.cli.tune as tune
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 
 app = typer.Typer(

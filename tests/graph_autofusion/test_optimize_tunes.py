@@ -1,0 +1,260 @@
+"""`optimize` with the real tuner in its child process; a few seconds of search each."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import graph_autofusion as gaf
+from graph_autofusion.options import Options
+from graph_autofusion.resolver import Resolver
+from kernel_gen.runtime.bundle import TEMPORARY_PREFIX
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.xdist_group("ray")]
+ROOT = Path(__file__).parents[2]
+
+PRELUDE = """
+import json, sys, torch
+from torch import nn
+import graph_autofusion as gaf
+
+def model(rows=64):
+    torch.manual_seed(5)
+    return nn.Sequential(nn.LayerNorm(256), nn.ReLU()).eval(), torch.randn(rows, 256)
+"""
+
+
+def _url(folder: Path) -> str:
+    return f"sqlite:///{folder}/store.sqlite"
+
+
+def _environment(folder: Path, **changes: str) -> dict[str, str]:
+    """This test's own home folders."""
+    xdg = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG")}
+    return {**os.environ, **xdg, **changes}
+
+
+def _run(folder: Path, program: str, **changes: str) -> dict[str, object]:
+    """What a program in a process of its own prints last, as JSON."""
+    text = PRELUDE + textwrap.dedent(program)
+    done = subprocess.run(
+        [sys.executable, "-c", text, _url(folder)],
+        capture_output=True,
+        text=True,
+        env=_environment(folder, PYTHONPATH=str(ROOT), **changes),
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+TUNE = """
+m, x = model()
+with torch.no_grad():
+    fast = gaf.optimize(m, x, budget=gaf.Budget(seconds=20, trials=4), store=sys.argv[1], strict=True)
+    error = (fast(x) - m(x)).abs().max().item()
+print(json.dumps({**json.loads(fast.report.to_json()), "error": error}))
+"""
+
+DEPLOY = """
+import builtins, subprocess
+kept = builtins.__import__
+def guarded(name, *args, **kwargs):
+    top = name.partition(".")[0]
+    blocked = {"ray", "optuna", "sqlalchemy", "alembic", "fastapi", "highspy", "tuner", "db", "service"}
+    assert top not in blocked, name
+    return kept(name, *args, **kwargs)
+builtins.__import__ = guarded
+def no_child(*args, **kwargs):
+    raise AssertionError(f"a child process: {args}")
+subprocess.Popen.__init__ = no_child
+m, x = model()
+with torch.no_grad():
+    fast = gaf.optimize(m, store=sys.argv[1], strict=True)
+    error = (fast(x) - m(x)).abs().max().item()
+print(json.dumps({**json.loads(fast.report.to_json()), "error": error}))
+"""
+
+
+def test_one_process_tunes_and_another_runs_the_plan(tmp_path: Path) -> None:
+    first = _run(tmp_path, TUNE)
+    assert first["cache"] == "tuned"
+    assert 0 < int(str(first["trials"])) <= 8
+    assert float(str(first["error"])) < 1e-5
+    second = _run(tmp_path, DEPLOY, PATH="/nonexistent", CXX="/nonexistent/g++")
+    assert second["cache"] == "hit"
+    assert second["trials"] == 0
+    assert second["tuning_seconds"] == 0
+    assert second["key"] == first["key"]
+    assert float(str(second["error"])) < 1e-5
+
+
+@torch.no_grad()
+def test_a_function_without_inputs_is_tuned_at_its_first_call(home: Path) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(x * y + x) - y
+
+    fast = gaf.optimize(program, budget=gaf.Budget(20, trials=2), store=_url(home), strict=True)
+    assert fast.report.cache == "pending"
+    x, y = torch.randn(64, 128), torch.randn(64, 128)
+    torch.testing.assert_close(fast(x, y), program(x, y), rtol=1e-4, atol=1e-5)
+    assert fast.report.cache == "tuned"
+    assert fast.report.speedup is not None
+    again = gaf.optimize(program, (x, y), store=_url(home), strict=True)
+    assert again.report.cache == "hit"
+    assert again.report.trials == 0
+    gaf.print_graph(again, sys.stderr)
+
+
+@torch.no_grad()
+def test_the_budget_is_kept(home: Path) -> None:
+    model, x = (
+        nn.Sequential(nn.Linear(256, 256), nn.GELU(), nn.LayerNorm(256)),
+        torch.randn(64, 256),
+    )
+    fast = gaf.optimize(model, x, budget=2, store=_url(home), strict=True)
+    assert fast.report.tuning_seconds < 12
+    torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+INTERRUPTED = """
+m, x = model(4096)
+try:
+    with torch.no_grad():
+        gaf.optimize(m, x, budget=300, store=sys.argv[1], strict=True)
+except KeyboardInterrupt:
+    print("cancelled", flush=True)
+"""
+
+
+def test_ctrl_c_leaves_no_process_and_no_half_written_file(tmp_path: Path) -> None:
+    mark = f"GAF_TEST_MARK_{os.getpid()}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + INTERRUPTED, _url(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(tmp_path, PYTHONPATH=str(ROOT), GAF_TEST_MARK=mark),
+    )
+    _wait(lambda: (tmp_path / "store.sqlite").exists(), 60)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert output.strip() == "cancelled", errors
+    _wait(lambda: _marked(mark) == [], 30)
+    left = [path for path in tmp_path.rglob("*") if TEMPORARY_PREFIX in path.name]
+    assert left == []
+
+
+def _marked(mark: str) -> list[str]:
+    """Processes that have inherited the mark, as `pid: command`."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (place / "environ").read_bytes():
+                found.append(f"{place.name}: {(place / 'cmdline').read_bytes()[:200]!r}")
+        except OSError:
+            continue
+    return found
+
+
+def _wait(condition, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+APPLICATION = """
+import json, os, signal, sys, threading
+import db, service, tuner
+got = []
+signal.signal(signal.SIGTERM, lambda *a: got.append("term"))
+signal.signal(signal.SIGINT, lambda *a: got.append("int"))
+stop = threading.Event()
+beats = []
+beat = threading.Thread(target=lambda: [beats.append(1) for _ in iter(lambda: stop.wait(0.05), True)])
+beat.start()
+import torch
+import graph_autofusion as gaf
+def program(x):
+    return torch.tanh(x) * 2 + 1
+x = torch.randn(64, 64)
+fast = gaf.optimize(program, x, budget=gaf.Budget(20, trials=2), store=sys.argv[1], strict=True)
+error = (fast(x) - program(x)).abs().max().item()
+os.kill(os.getpid(), signal.SIGTERM)
+os.kill(os.getpid(), signal.SIGINT)
+stop.set()
+beat.join()
+own = [m.WHOSE for m in (db, service, tuner)]
+print(json.dumps([fast.report.cache, error < 1e-5, got, len(beats) > 5, own, "ray" in sys.modules]))
+"""
+
+
+def test_an_application_with_modules_handlers_and_threads_of_its_own(tmp_path: Path) -> None:
+    app = tmp_path / "app"
+    app.mkdir()
+    for name in ("db", "service", "tuner"):
+        (app / f"{name}.py").write_text("WHOSE = 'application'\n")
+    (app / "main.py").write_text(APPLICATION)
+    done = subprocess.run(
+        [sys.executable, "main.py", _url(tmp_path)],
+        cwd=app,
+        capture_output=True,
+        text=True,
+        env=_environment(tmp_path, PYTHONPATH=os.pathsep.join((str(app), str(ROOT)))),
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        "tuned",
+        True,
+        ["term", "int"],
+        True,
+        ["application"] * 3,
+        False,
+    ]
+
+
+def test_equal_keys_in_flight_are_one_search(tmp_path: Path) -> None:
+    text = PRELUDE + TUNE.replace("trials=4", "trials=3")
+    environment = _environment(tmp_path, PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", text, _url(tmp_path)]
+    both = [
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        for _ in range(2)
+    ]
+    reports = []
+    for process in both:
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        reports.append(json.loads(output.splitlines()[-1]))
+    assert reports[0]["key"] == reports[1]["key"]
+    from db.store import Store
+
+    with Store(_url(tmp_path)) as store:
+        assert len(store.jobs.list()) == 1
+
+
+def test_the_same_key_for_the_same_options(home: Path) -> None:
+    graph = gaf.capture(nn.ReLU(), torch.randn(4))
+    keys = {
+        str(Resolver(Options(store=_url(home), **o)).key(graph)) for o in ({}, {"strict": True})
+    }
+    assert len(keys) == 1
+    assert str(Resolver(Options(numerics="strict")).key(graph)) not in keys
