@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +22,7 @@ from tuner.messages import Done, Reached
 
 _LOAD_TIMEOUT_S = 60.0  # a stage before execution: dlopen, packing of constants, page faults
 _START_TIMEOUT_S = 120.0
+_SCRATCH = "gaf-device-"
 # Threads are an argument of every kernel; a limit in the environment would shrink torch's pool.
 _DROPPED_ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSTARTUP")
 
@@ -48,7 +51,8 @@ class Runner:
     def __init__(self, cores: Sequence[int] = (), preload: Sequence[str] = ()) -> None:
         self._cores = tuple(cores)
         self._child: _Child | None = None
-        self.scratch = Path(tempfile.mkdtemp(prefix="gaf-device-"))
+        _remove_stale_scratch()
+        self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
         self._start_zygote(preload)
         self._ready = False
 
@@ -112,6 +116,7 @@ class Runner:
         except subprocess.TimeoutExpired:
             self._zygote.kill()
             self._zygote.wait()
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _start_zygote(self, preload: Sequence[str]) -> None:
         ours, theirs = socket.socketpair()
@@ -169,6 +174,19 @@ class Runner:
             return int(self._control.recv())
         finally:
             child.close()
+
+
+def _remove_stale_scratch() -> None:
+    """Folders of this user's device processes that were killed together with their zygote."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*-*"):
+        owner = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if owner.isdigit() and folder.stat().st_uid == os.getuid() and not _lives(int(owner)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def _hang(stage: Stage, limit: float) -> Failure:
