@@ -13,12 +13,14 @@ from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import InputKind
-from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.codegen.matmul_nests import operands
-from tests.codegen.matmul_run import TEMPLATE, Bench
+from tests.codegen.matmul_run import TEMPLATE, Bench, poisoned
+
+OUTPUT = BufferRole.OUTPUT
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +130,18 @@ def test_lowered_groups_are_right(bench: Bench, program: Callable[[_Program], Lo
     inputs = [abs(a) % 9 if a.dtype == np.int64 else a for a in operands(nest, seed=5)]
     for seed in TEMPLATE.space(nest, bench.target).seeds[:3]:
         bench.check(nest, dict(seed), threads=2, inputs=inputs)
+
+
+def test_an_index_outside_its_table_is_an_error(bench: Bench) -> None:
+    nest = _embedding(_Program())
+    for bad in (-1, 9, 2**40):
+        index = np.zeros(12, np.int64)
+        index[7] = bad
+        inputs = [index if a.dtype == np.int64 else a for a in operands(nest, seed=5)]
+        outputs = [poisoned(nest, i) for i, b in enumerate(nest.buffers) if b.role is OUTPUT]
+        kernel = bench.build(nest, bench.seed(nest))
+        assert not isinstance(kernel, Refusal)
+        assert kernel.run([*inputs, *outputs], n_threads=2) != 0
 
 
 def test_refusals_name_their_reason(bench: Bench) -> None:

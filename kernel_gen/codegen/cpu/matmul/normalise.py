@@ -50,9 +50,20 @@ def _rename(nest: LoopNest) -> LoopNest:
 
 
 def _flatten(nest: LoopNest) -> LoopNest:
-    """Every buffer as rank 1 with stride 1; offsets move into the index."""
+    """Buffers as rank 1 with stride 1, strides move into the index.
+
+    Buffers that are read at computed positions keep their dimensions: the position is checked
+    against the dimension that it indexes.
+    """
+    kept = {
+        s.buffer
+        for s in nest.statements
+        if isinstance(s, Load) and any(index.statements() for index in s.index)
+    }
 
     def flat(buffer: int, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        if buffer in kept:
+            return index
         total = Index()
         for part, stride in zip(index, nest.buffers[buffer].type.element_strides, strict=True):
             total = total + part * stride
@@ -61,11 +72,14 @@ def _flatten(nest: LoopNest) -> LoopNest:
     def statement(s: Statement) -> Statement:
         return replace(s, index=flat(s.buffer, s.index)) if isinstance(s, Load) else s
 
+    def reshaped(number: int, buffer: Buffer) -> Buffer:
+        if number in kept:
+            return buffer
+        return Buffer(TensorType(buffer.type.dtype, (_span(buffer.type),)), buffer.role)
+
     return LoopNest(
         axes=nest.axes,
-        buffers=tuple(
-            Buffer(TensorType(b.type.dtype, (_span(b.type),)), b.role) for b in nest.buffers
-        ),
+        buffers=tuple(reshaped(number, buffer) for number, buffer in enumerate(nest.buffers)),
         statements=tuple(statement(s) for s in nest.statements),
         stores=tuple(replace(s, index=flat(s.buffer, s.index)) for s in nest.stores),
     )

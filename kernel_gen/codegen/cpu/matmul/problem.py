@@ -237,9 +237,9 @@ def _bad_epilogue(problem: Problem) -> Refusal | None:
 
 
 def plain_load(nest: LoopNest, position: int) -> Load | None:
-    """The statement if it is a load without guards or indirection, else None."""
+    """The statement if it is a load from a flat buffer without guards or indirection, else None."""
     statement = nest.statements[position]
-    if not isinstance(statement, Load) or statement.guards:
+    if not isinstance(statement, Load) or statement.guards or len(statement.index) != 1:
         return None
     if any(index.statements() for index in statement.index):
         return None
