@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import kernel_gen
-from graph_autofusion.paths import bundle_cache_root, default_store
+from graph_autofusion.paths import absolute_store, bundle_cache_root, default_store
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.graph import Graph
@@ -40,17 +40,18 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
         request_file.write_text(to_json(request), encoding="utf-8")
         command = [
             *(sys.executable, "-P", "-m", "tuner.local"),
-            *("--store", store or default_store()),
+            *("--store", absolute_store(store or default_store())),
             *("--cache", str(bundle_cache_root(store))),
             *("--graph", str(graph_file), "--request", str(request_file)),
         ]
         with Path(folder, "log").open("w+b") as log:
-            _run(command, log.fileno(), on_event)
+            _run(command, folder, log.fileno(), on_event)
 
 
-def _run(command: list[str], log: int, on_event: OnEvent) -> None:
+def _run(command: list[str], folder: str, log: int, on_event: OnEvent) -> None:
     reader, writer = os.pipe()
-    # A process group of its own: Ctrl-C reaches the child through us, once.
+    # A process group of its own: Ctrl-C reaches the child through us, once. Another folder: Ray's
+    # workers import from the one they are started in, where the application's modules lie.
     child = subprocess.Popen(
         [*command, "--events-fd", str(writer)],
         stdin=subprocess.DEVNULL,
@@ -58,6 +59,7 @@ def _run(command: list[str], log: int, on_event: OnEvent) -> None:
         stderr=log,
         pass_fds=(writer,),
         start_new_session=True,
+        cwd=folder,
         env=_environment(os.environ),
     )
     os.close(writer)

@@ -26,7 +26,7 @@ from graph_autofusion.poller import Poller
 from graph_autofusion.program import Program, Ready
 from graph_autofusion.report import fallback_report, report_of
 from graph_autofusion.resolution import Accepts, PlanSource, Resolution
-from kernel_gen.errors import GafError, InvalidInput
+from kernel_gen.errors import GafError, InvalidInput, InvalidValues
 from kernel_gen.frontend import Captured, capture
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
@@ -116,11 +116,22 @@ class Runner:
         try:
             outputs = bound(inputs, torch.get_num_threads())
         except GafError as error:
-            self._give_up(program, error)
-            return self._framework(f"the plan failed: {error}", args, kwargs)
+            return self._without_plan(program, error, args, kwargs)
         if ready.is_direct:
             return outputs[0]
         return captured.rebuild(captured.bind(self.module, inputs), outputs)
+
+    def _without_plan(
+        self, program: Program, error: GafError, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The model's result, or error, for a call that the plan failed in. Values that the model
+        refuses as well say nothing against the plan."""
+        if isinstance(error, InvalidValues):
+            result = self.model(*args, **kwargs)
+            self._give_up(program, error)
+            return result
+        self._give_up(program, error)
+        return self._framework(f"the plan failed: {error}", args, kwargs)
 
     def _give_up(self, program: Program, error: GafError) -> None:
         """A plan failed in a run: the model runs from now on."""

@@ -1,0 +1,49 @@
+"""What the user's process loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+HEAVY = {
+    *(
+        "ray",
+        "optuna",
+        "sqlalchemy",
+        "alembic",
+        "fastapi",
+        "uvicorn",
+        "pydantic",
+        "scipy",
+        "highspy",
+    ),
+    *("typer", "rich", "httpx2", "cryptography", "platformdirs", "yaml", "sympy"),
+    *("service", "tuner", "db", "cost_models"),
+}
+
+
+def _new_modules(program: str) -> set[str]:
+    text = f"""
+import torch, sys, json
+before = set(sys.modules)
+{program}
+print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - before}})))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_loads_little() -> None:
+    loaded = _new_modules("import graph_autofusion")
+    assert "kernel_gen" in loaded
+    assert not loaded & HEAVY
+
+
+def test_all_public_names_are_there() -> None:
+    _new_modules(
+        "import graph_autofusion as gaf\n"
+        "assert all(getattr(gaf, name) is not None for name in gaf.__all__)"
+    )
