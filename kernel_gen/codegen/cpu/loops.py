@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
-from kernel_gen.codegen.cpu.rowspace import by_contiguity, lanes_for, prepared, refuse_symbols
+from kernel_gen.codegen.cpu.rowspace import (
+    by_contiguity,
+    first_threads,
+    lanes_for,
+    prepared,
+    refuse_symbols,
+)
 from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
 from kernel_gen.codegen.cpu.staging import StagedPhase
 from kernel_gen.codegen.cpu.vectypes import Lanes
@@ -36,7 +42,8 @@ class LoopsTemplate:
             Parameter("rows", (1, 4)),
             Parameter("threads", ("one", "all")),
         )
-        best = (("axis", "contiguous"), ("rows", 1), ("threads", "all"))
+        threads = first_threads(prepared(nest)[0])
+        best = (("axis", "contiguous"), ("rows", 1), ("threads", threads))
         return Space(parameters, (best,))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:

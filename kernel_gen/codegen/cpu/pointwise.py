@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
-from kernel_gen.codegen.cpu.rowspace import by_contiguity
+from kernel_gen.codegen.cpu.rowspace import by_contiguity, first_threads
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.transposed import Tile, tile_loops, transposable
@@ -105,7 +105,7 @@ def _seeds(flat: FlatNest, axes: tuple[str, ...]) -> tuple[tuple[tuple[str, Choi
     """Along the stores' contiguous axis, in tiles if a read is transposed; then plainly."""
     along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
     plain: dict[str, Choice] = {"axis": along, "across": "", "block": 4096, "unroll": 2,
-                                "stream": 0, "threads": "all"}  # fmt: skip
+                                "stream": 0, "threads": first_threads(flat)}  # fmt: skip
     across = [
         u for u in _across_axes(flat, axes)[1:] if u != along and transposable(flat, u, along)
     ]

@@ -14,6 +14,7 @@ from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
     by_contiguity,
+    first_threads,
     is_static,
     lanes_for,
     prepared,
@@ -85,14 +86,14 @@ class RowTemplate:
         self, staged: StagedPhase, axes: list[str], parameters: tuple[Parameter, ...]
     ) -> tuple[tuple[tuple[str, Choice], ...], ...]:
         few = _rows(staged) < (256 if self.columns else 8)
-        keep = parameters[1].choices
+        keep, threads = parameters[1].choices, first_threads(staged.nest)
         best: dict[str, Choice] = {
             "axis": axes[0],
             "keep": "all" if "all" in keep else keep[-1],
             "unroll": parameters[2].choices[-1],
             "rows": 4 if self.columns else 1,
             "stream": 0,
-            "threads": "split" if few else "all",
+            "threads": "split" if few and threads == "all" else threads,
         }
         lean = {**best, "keep": "none", "unroll": 1, "rows": 1}
         streamed = {**best, "stream": 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan, staged_plan
@@ -10,6 +12,8 @@ from kernel_gen.errors import Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target
 from kernel_gen.ir.types import Sym
+
+_SMALL_ELEMS = 1 << 14  # a few microseconds of elementwise work, what a thread team costs
 
 
 def prepared(nest: LoopNest) -> tuple[FlatNest, StagedPlan]:
@@ -55,6 +59,14 @@ def lanes_for(staged: StagedPhase, target: Target, axis: str | None) -> Lanes:
     extent = nest.extent(axis) if axis is not None else None
     used = [s.dtype for s in nest.statements]
     return pick_lanes(used, target, extent if isinstance(extent, int) else None)
+
+
+def first_threads(nest: FlatNest) -> str:
+    """The first guess of the parameter "threads": one for work shorter than starting a team."""
+    extents = [a.extent for a in nest.axes]
+    known = [e for e in extents if isinstance(e, int)]
+    small = len(known) == len(extents) and math.prod(known) < _SMALL_ELEMS
+    return "one" if small else "all"
 
 
 def is_static(nest: FlatNest, axes: tuple[str, ...]) -> bool:

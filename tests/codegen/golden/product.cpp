@@ -47,13 +47,6 @@ static inline void gaf_stn_f32x8(float *p, gaf_f32x8 x, int n) {
   for (int l = 0; l < 8; l++) if (l < n) p[l] = r[l];
 }
 #endif
-#ifndef H_gaf_omp
-#define H_gaf_omp
-#ifdef _OPENMP
-extern "C" int omp_get_thread_num(void) noexcept;
-extern "C" int omp_get_num_threads(void) noexcept;
-#endif
-#endif
 static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
   int status = 0;
   (void)tid; (void)nt;
@@ -92,14 +85,4 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
   }
   return status;
 }
-extern "C" int k0(const gaf_kernel_args *args) {
-#ifdef _OPENMP
-  if (args->n_threads > 1) {
-    int status = 0;
-#pragma omp parallel num_threads(args->n_threads) reduction(| : status)
-    status |= k0_body(args, omp_get_thread_num(), omp_get_num_threads());
-    return status;
-  }
-#endif
-  return k0_body(args, 0, 1);
-}
+extern "C" int k0(const gaf_kernel_args *args) { return k0_body(args, 0, 1); }
