@@ -129,6 +129,7 @@ class Runner:
         if isinstance(error, InvalidValues):
             result = self.model(*args, **kwargs)
             self._give_up(program, error)
+            self._warn_once(f"the plan failed: {error}", 5)
             return result
         self._give_up(program, error)
         return self._framework(f"the plan failed: {error}", args, kwargs)

@@ -4,6 +4,7 @@
     ├── InvalidInput          the caller's mistake: wrong argument, graph, file or bundle
     │   ├── InvalidGraph      a graph, nest or schedule that breaks a rule of its own type
     │   ├── InvalidRules      a rules file, with its line number
+    │   ├── InvalidValues     values that eager refuses too, met by a running kernel
     │   ├── UnsupportedModel  the front end cannot read the model at all
     │   └── UntrustedBundle   signature, digest or trust is missing or wrong
     ├── Unavailable           something is missing here: compiler, device, service; may be retried
@@ -32,6 +33,11 @@ class InvalidGraph(InvalidInput):
 
 class InvalidRules(InvalidInput):
     """A rules file that does not validate; the message holds the line number."""
+
+
+class InvalidValues(InvalidInput):
+    """Values that eager refuses too: an index outside of its tensor, an integer divided by zero.
+    Nothing has been written to the caller's tensors."""
 
 
 class UnsupportedModel(InvalidInput):

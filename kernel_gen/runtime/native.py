@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Sequence
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
-from kernel_gen.errors import InternalError, Unavailable
+from kernel_gen.errors import InternalError, InvalidValues, Unavailable
 from kernel_gen.runtime.plan import Artifact
 
-_STATUS = {1: "bad argument", 2: "out of memory", 3: "a kernel failed"}
+_STATUS = {1: "bad argument", 2: "out of memory"}
+_KERNEL_FAILED = 3
 
 
 class Call(ctypes.Structure):
@@ -75,7 +76,10 @@ class NativePlan:
 
 
 def check(status: int) -> None:
-    """Raises InternalError for a status that is not GAF_OK."""
+    """Raises InvalidValues if a kernel refused what it read, InternalError for any other status
+    that is not GAF_OK."""
+    if status == _KERNEL_FAILED:
+        raise InvalidValues("an index lies outside of its tensor, or an integer is divided by zero")
     if status:
         raise InternalError(f"the plan returned status {status}: {_STATUS.get(status, 'unknown')}")
 

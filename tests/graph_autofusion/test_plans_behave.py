@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import threading
 
 import pytest
@@ -296,6 +297,37 @@ def test_a_plan_that_is_no_gain_is_not_run(wrap, source):
     assert not fast.report.improved
     assert "the model runs itself" in fast.report.reason
     assert fast.plan.kernels
+
+
+@pytest.mark.parametrize(
+    ("program", "good", "bad"),
+    [
+        (lambda t, i: t[i] * 2, 0, 50),
+        (lambda t, i: nn.functional.embedding(i, t).relu(), 49, -1),
+        (lambda t, i: t.gather(0, i[:, None]).exp(), 7, 2**40),
+        (lambda t, i: t.index_select(0, i + 1) + 1, 3, 49),
+        (lambda t, i: t.sum() + 7 // i, 3, 0),
+    ],
+)
+def test_values_that_eager_refuses_raise_its_error_and_write_nothing(wrap, program, good, bad):
+    def counting(total, table, index):
+        result = program(table, index)
+        total.add_(1)
+        return result
+
+    fast, model = wrap(counting), counting
+    table, total = torch.randn(50, 3), torch.zeros(())
+    index = torch.full((9,), good)
+    wrong = index.clone()
+    wrong[5] = bad
+    fast(total, table, index)
+    with pytest.raises((IndexError, RuntimeError)) as expected:
+        model(torch.zeros(()), table, wrong)
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
+        fast(total, table, wrong)
+    assert total == 1
+    torch.testing.assert_close(fast(total, table, index), program(table, index))
+    assert fast.report.cache == "hit"
 
 
 def test_report_and_plan_are_those_of_the_last_program(wrap):
