@@ -1,6 +1,7 @@
 """LayerNorm, ReLU and Linear as one kernel: the smallest complete use of graph-autofusion.
 
-Run it with `python examples/simple_fusion.py [--seconds 30]`.
+Run it with `python examples/simple_fusion.py [--seconds 30]`, or search from the command line:
+`gaf tune examples/simple_fusion.py:build`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ def build_model(width: int = 4096) -> nn.Module:
     return nn.Sequential(nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, width)).eval()
 
 
+def build() -> tuple[nn.Module, torch.Tensor]:
+    """Model and example input, as `gaf tune examples/simple_fusion.py:build` takes them."""
+    return build_model(), torch.randn(1024, 4096)
+
+
 def median_ms(model: nn.Module, x: torch.Tensor, calls: int = 9) -> float:
     """Median milliseconds of one call after a warm-up."""
     model(x)
@@ -35,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=30.0, help="budget of the search")
     args = parser.parse_args()
-    model, x = build_model(), torch.randn(1024, 4096)
+    model, x = build()
     with torch.no_grad():
         fast = gaf.optimize(model, x, budget=args.seconds)
         error = (fast(x) - model(x)).abs().max().item()

@@ -45,3 +45,11 @@ def print_rows(
 def print_line(text: str) -> None:
     """One line for people, without markup."""
     Console().print(Text(text))
+
+
+def print_result(value: Any, text: str, as_json: bool) -> None:
+    """What a command did: one JSON document, or one line."""
+    if as_json:
+        print_json(value)
+    else:
+        print_line(text)

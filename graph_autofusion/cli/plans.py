@@ -13,7 +13,7 @@ from graph_autofusion.cli.output import (
     JsonFlag,
     ServiceOption,
     print_json,
-    print_line,
+    print_result,
     print_rows,
 )
 from graph_autofusion.client import Client
@@ -48,11 +48,12 @@ def revoke(
     reason: Annotated[str, typer.Option("--reason", help="why; shown to those who ask for it")],
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Take a plan out of service for good."""
     with Client(service, api_key) as client:
         client.revoke(plan_id, reason)
-    print_line(f"plan {plan_id} is revoked")
+    print_result({"id": plan_id, "state": "revoked"}, f"plan {plan_id} is revoked", as_json)
 
 
 def export(
@@ -60,17 +61,21 @@ def export(
     folder: Annotated[Path, typer.Argument(help="a folder that does not exist yet")],
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Write a plan's signed bundle to a folder; `gaf.load(folder, model)` runs it."""
     with Client(service, api_key) as client:
-        print_line(str(client.export(plan_id, folder)))
+        written = str(client.export(plan_id, folder))
+    print_result({"id": plan_id, "folder": written}, written, as_json)
 
 
 def import_(
     folder: Annotated[Path, typer.Argument(help="the folder of a bundle")],
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Publish a bundle on a service that trusts its signer."""
     with Client(service, api_key) as client:
-        print_line(f"plan {client.import_(folder)}")
+        plan_id = client.import_(folder)
+    print_result({"id": plan_id}, f"plan {plan_id}", as_json)

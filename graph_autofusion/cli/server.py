@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from graph_autofusion.cli.output import JsonFlag, print_json, print_line
+from graph_autofusion.cli.output import JsonFlag, print_line, print_result
 from graph_autofusion.paths import default_store
 from kernel_gen.errors import Unavailable
 
@@ -90,12 +90,13 @@ def worker(
 
 
 @db_app.command("upgrade")
-def upgrade(db: DbOption = "") -> None:
+def upgrade(db: DbOption = "", as_json: JsonFlag = False) -> None:
     """Bring the database to this version's schema; SQLite files are backed up first."""
     _need_server()
     from db.migrate import upgrade as run
 
-    print_line(f"schema revision {run(db or default_store())}")
+    revision = run(db or default_store())
+    print_result({"revision": revision}, f"schema revision {revision}", as_json)
 
 
 @db_app.command("create-key")
@@ -113,4 +114,4 @@ def create_key(
 
     with Store(db or default_store()) as store:
         secret = store.tenants.create_key(store.tenants.create(tenant), name, Role(role.value))
-    print_json({"key": secret}) if as_json else print_line(secret)
+    print_result({"key": secret}, secret, as_json)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graph_autofusion.cli.output import JsonFlag, print_line, print_rows
+from graph_autofusion.cli.output import JsonFlag, print_line, print_result, print_rows
+from kernel_gen.errors import InvalidInput
 
 app = typer.Typer(help="Whose bundles may run here.", no_args_is_help=True)
 
@@ -25,6 +26,7 @@ def list_(as_json: JsonFlag = False) -> None:
 def add(
     url: Annotated[str, typer.Argument(help="URL of a service")],
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Trust a service's key after showing its fingerprint."""
     from graph_autofusion.client import Client
@@ -32,8 +34,12 @@ def add(
 
     with Client(url) as client:
         public_key = client.public_key()
-    print_line(f"{url} signs with {fingerprint(public_key)}")
+    mark = fingerprint(public_key)
+    if not as_json:
+        print_line(f"{url} signs with {mark}")
+    elif not yes:
+        raise InvalidInput("--json cannot ask: compare the fingerprint first, then add --yes")
     if not yes and not typer.confirm("Run native code signed by this key?"):
         raise typer.Exit(1)
     Trust.of_user().add(url, public_key)
-    print_line("trusted")
+    print_result({"name": url, "fingerprint": mark}, "trusted", as_json)

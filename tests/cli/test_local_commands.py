@@ -1,0 +1,135 @@
+"""Commands that need no service: doctor, db, tune, demo, and the real script."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import graph_autofusion as gaf_api
+from tests.cli.conftest import Gaf
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = [sys.executable, "-m", "graph_autofusion.cli"]
+
+FACTORY = """
+import torch
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.LayerNorm(64), nn.ReLU()).eval(), torch.randn(32, 64)
+"""
+
+
+def test_doctor(gaf: Gaf) -> None:
+    found = {row["what"]: row for row in gaf("doctor", "--json").json}
+    assert found["torch"]["state"] == "ok"
+    assert found["cpu"]["state"] == "ok"
+    assert "C++ compiler" in gaf("doctor").output
+
+
+def test_doctor_says_what_to_fix(gaf: Gaf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAF_SERVICE", "http://127.0.0.1:9")
+    found = gaf("doctor", "--json")
+    (service,) = [row for row in found.json if row["what"] == "service"]
+    assert (found.code, service["state"]) == (1, "missing")
+    assert "gaf serve" in service["fix"]
+
+
+def test_database(gaf: Gaf, home: Path) -> None:
+    db = ("--db", f"sqlite:///{home}/a.sqlite")
+    revision = gaf("db", "upgrade", *db, "--json").json["revision"]
+    assert revision in gaf("db", "upgrade", *db).output
+    made = gaf("db", "create-key", "ci", "--role", "read", "--tenant", "t", *db, "--json").json
+    assert len(made["key"]) >= 32
+    assert gaf("db", "create-key", "ci", "--role", "king", *db).code == 2
+
+
+def test_help_lists_the_commands(gaf: Gaf) -> None:
+    for arguments in ((), ("--help",), ("db", "--help"), ("tune", "--help")):
+        assert "Usage" in "".join((gaf(*arguments).output, gaf(*arguments).errors))
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_tune_a_file_and_a_graph(gaf: Gaf, home: Path) -> None:
+    (home / "model.py").write_text(FACTORY)
+    store = ("--store", f"sqlite:///{home}/store.sqlite", "--trials", 2, "--seconds", 20)
+    report = gaf("tune", f"{home}/model.py:build", *store, "--json").json
+    assert report["cache"] == "tuned"
+    assert report["groups"]
+    graph = gaf_api.capture(
+        torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.ReLU()).eval(), torch.randn(32, 64)
+    )
+    (home / "graph.json").write_text(graph.to_json())
+    again = gaf("tune", home / "graph.json", *store, "--json").json
+    assert (again["cache"], again["trials"], again["key"]) == ("hit", 0, report["key"])
+    assert "fusion rate" in gaf("tune", home / "graph.json", *store).output
+
+
+def test_the_example_has_a_factory(gaf: Gaf, home: Path) -> None:
+    found = gaf(
+        "submit", ROOT / "examples/simple_fusion.py:build", "--service", "http://127.0.0.1:9"
+    )
+    assert found.code == 3  # captured; only the service is missing
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_demo_prints_only_json(home: Path) -> None:
+    command = [*SCRIPT, "demo", "--seconds", "5", "--output", str(home / "pictures"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["report"]["cache"] == "hit"
+    assert facts["report"]["trials"] == 0
+    assert facts["max_error"] < 1e-4
+    assert all(Path(picture).stat().st_size for picture in facts["pictures"])
+    assert "service on http://127.0.0.1" in done.stderr
+
+
+def test_the_script_as_a_process(home: Path) -> None:
+    found = subprocess.run(
+        [*SCRIPT, "lookup", "nonsense"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.startswith("gaf: not a plan key")
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_ctrl_c_ends_with_130(home: Path) -> None:
+    (home / "model.py").write_text(FACTORY)
+    store = home / "store.sqlite"
+    child = subprocess.Popen(
+        [
+            *SCRIPT,
+            "tune",
+            f"{home}/model.py:build",
+            "--seconds",
+            "200",
+            "--store",
+            f"sqlite:///{store}",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ},
+    )
+    deadline = time.monotonic() + 60
+    while not store.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 130

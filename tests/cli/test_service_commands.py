@@ -1,0 +1,125 @@
+"""Commands that talk to a service, with and without --json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import graph_autofusion as gaf_api
+from kernel_gen.records import JobState
+from kernel_gen.runtime.build import Compiler
+from tests.cli.conftest import Gaf
+from tests.fixtures.server import Service
+from tests.graph_autofusion.quick_plans import quick_plan
+
+
+@pytest.fixture
+def graph_file(home: Path) -> Path:
+    graph = gaf_api.capture(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(4, 8))
+    path = home / "graph.json"
+    path.write_text(graph.to_json())
+    return path
+
+
+def _drive(service: Service, compiler: Compiler) -> str:
+    lease = service.store.queue.claim("driver-1")
+    assert lease is not None
+    graph = service.store.graphs.get(lease.job.request.graph_digest)
+    plan_id = service.store.plans.publish(quick_plan(graph, compiler), lease)
+    service.store.queue.finish(lease, JobState.DONE, plan_id=plan_id)
+    return plan_id
+
+
+def test_a_job_from_submit_to_revoke(
+    gaf: Gaf, service: Service, graph_file: Path, home: Path, gaf_compiler: Compiler
+) -> None:
+    at = ("--service", service.url)
+    job = gaf("submit", graph_file, "--seconds", 3, "--trials", 5, *at, "--json").json
+    assert job["state"] == "queued"
+    assert job["budget"] == {"seconds": 3.0, "trials": 5}
+    key = job["key"]
+    missed = gaf("lookup", key, *at, "--json")
+    assert (missed.code, missed.json["reason"], missed.json["job_id"]) == (1, "tuning", job["id"])
+    assert "works on it" in gaf("lookup", key, *at).output
+    assert [row["id"] for row in gaf("jobs", *at, "--json").json] == [job["id"]]
+    assert gaf("jobs", "--state", "done", *at, "--json").json == []
+    assert job["id"] in gaf("jobs", *at).output
+    plan_id = _drive(service, gaf_compiler)
+    assert gaf("jobs", job["id"], *at, "--json").json["state"] == "done"
+    assert "done" in gaf("jobs", job["id"], *at).output
+    assert gaf("lookup", key, *at, "--json").json["plan_id"] == plan_id
+    assert [plan["id"] for plan in gaf("plans", *at, "--json").json] == [plan_id]
+    assert plan_id in gaf("plans", "--limit", 5, *at).output
+    done = gaf("submit", graph_file, "--wait", *at, "--json")
+    assert (done.code, done.json["state"]) == (0, "done")
+    exported = gaf("export", plan_id, home / "bundle", *at, "--json").json
+    assert Path(exported["folder"], "plan.json").is_file()
+    assert gaf("export", plan_id, home / "bundle", *at).code == 2
+    assert gaf("import", home / "bundle", *at, "--json").json == {"id": plan_id}
+    revoked = gaf("plans", "revoke", plan_id, "--reason", "a test", *at, "--json")
+    assert revoked.json == {"id": plan_id, "state": "revoked"}
+    assert gaf("lookup", key, *at).code == 1
+
+
+def test_cancel(gaf: Gaf, service: Service, graph_file: Path) -> None:
+    at = ("--service", service.url)
+    job = gaf("submit", graph_file, *at, "--json").json
+    assert gaf("jobs", job["id"], "--cancel", *at, "--json").json["state"] == "cancelled"
+    wrong = gaf("jobs", "--cancel", *at)
+    assert (wrong.code, wrong.output) == (2, "")
+    assert "needs the id" in wrong.errors
+
+
+def test_devices(gaf: Gaf, service: Service) -> None:
+    assert gaf("devices", "--service", service.url, "--json").json == []
+    assert gaf("devices", "--service", service.url).code == 0
+
+
+def test_trust(gaf: Gaf, service: Service) -> None:
+    assert gaf("trust", "list", "--json").json == []
+    refused = gaf("trust", "add", service.url, "--json")
+    assert (refused.code, "--yes" in refused.errors) == (2, True)
+    added = gaf("trust", "add", service.url, "--yes", "--json").json
+    assert gaf("trust", "list", "--json").json == [added]
+    assert added["fingerprint"] in gaf("trust", "list").output
+
+
+def test_a_service_that_is_away_is_named(gaf: Gaf) -> None:
+    for command in (("jobs",), ("plans",), ("devices",), ("trust", "add", "http://127.0.0.1:9")):
+        at = () if command[0] == "trust" else ("--service", "http://127.0.0.1:9")
+        found = gaf(*command, *at)
+        assert found.code == 3
+        assert "http://127.0.0.1:9 cannot be reached" in found.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("lookup", "nonsense"), "not a plan key"),
+        (("jobs", "../x"), "is not an id"),
+        (("jobs", "--service", "ftp://x"), "expected http://"),
+        (("export", "no/such", "folder"), "is not an id"),
+        (("import", "/nowhere"), "no bundle at"),
+        (("submit", "/nowhere.json"), "No such file"),
+        (("submit", "model.onnx"), "load the model in PyTorch"),
+        (("submit", "nothing"), "module:callable"),
+        (("submit", "no_such_module_here:build"), "cannot import"),
+        (("submit", "torch:no_such_thing"), "has no callable"),
+        (("tune", "torch:get_num_threads"), "not (model, example_inputs)"),
+        (("tune", "/nowhere.py:build"), "is not a Python file"),
+        (("tune", "torch:rand", "--numerics", "odd"), "'fast' or 'strict'"),
+        (("nonsense",), "No such command"),
+        (("jobs", "--limit", "0"), "--limit"),
+        (("worker",), "--address"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_a_sentence(
+    gaf: Gaf, arguments: tuple[str, ...], says: str
+) -> None:
+    found = gaf(*arguments)
+    assert found.code == 2
+    assert says in found.errors
+    assert found.output == ""
