@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from typing import Any
 
 from graph_autofusion.client import Client
 from graph_autofusion.local_tuner import tune_locally
@@ -156,15 +157,27 @@ class Resolver:
 
     def _tune(self, graph: Graph) -> Resolution:
         request = job_request(graph, self._options)
-        with tuning_progress(self._options.budget) as on_event:
+        with tuning_progress(self._options.budget) as show:
             if self._options.service is None:
-                tune_locally(graph, request, self._options.store, on_event)
+                cache = self._tune_here(graph, request, show)
                 plan = self._cache.get(self.key(graph))
             else:
-                plan = self._tune_remotely(graph, request, on_event)
+                cache, plan = "tuned", self._tune_remotely(graph, request, show)
         if plan is None:
             raise Unavailable("the search ended without a plan for this machine")
-        return Resolution(plan, "tuned")
+        return Resolution(plan, cache)
+
+    def _tune_here(self, graph: Graph, request: JobRequest, show: OnEvent) -> str:
+        """Searches; "hit" if the store had the plan already and only the bundle was missing."""
+        cache = "hit"
+
+        def on_event(event: dict[str, Any]) -> None:
+            nonlocal cache
+            cache = "tuned"
+            show(event)
+
+        tune_locally(graph, request, self._options.store, on_event)
+        return cache
 
     def _tune_remotely(self, graph: Graph, request: JobRequest, on_event: OnEvent) -> Plan | None:
         with self._client() as client:

@@ -7,6 +7,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from graph_autofusion import runner
+from graph_autofusion.module import OptimizedModule
+from graph_autofusion.options import Options
+from graph_autofusion.resolution import Resolution
 from graph_autofusion.runner import GafWarning
 from kernel_gen.errors import InvalidInput
 
@@ -184,3 +188,34 @@ def test_strict_raises_what_would_be_a_fallback(wrap):
     loose = wrap(model, strict=False)
     with pytest.warns(GafWarning, match="plain CPU tensor"):
         assert loose.prepare(torch.ones(2, 2).to_sparse()).cache == "fallback"
+
+
+class Compatible:
+    """Offers a plan made for another machine; `faster` says what its trial run is to find."""
+
+    def __init__(self, source, monkeypatch, faster):
+        self.source, self.accepted = source, None
+        times = iter((1.0, 2.0) if faster else (2.0, 1.0))
+        monkeypatch.setattr(runner, "_median_seconds", lambda call: (call(), next(times))[1])
+
+    def resolve(self, graph, accepts):
+        plan = self.source.resolve(graph, accepts).plan
+        self.accepted = accepts(plan)
+        if self.accepted:
+            return Resolution(plan, "compatible")
+        return Resolution(None, "fallback", "no plan is known")
+
+    def follow(self, job, graph, accepts):
+        return None
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("faster", [True, False])
+def test_a_compatible_plan_is_timed_once_before_it_is_used(source, model, monkeypatch, faster):
+    compatible = Compatible(source, monkeypatch, faster)
+    fast = OptimizedModule(model, Options(strict=True), compatible)
+    x = torch.randn(4, 8)
+    for _ in range(3):  # a second trial run would exhaust the times
+        torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-5)
+    assert compatible.accepted is faster
+    assert fast.report.cache == ("compatible" if faster else "fallback")

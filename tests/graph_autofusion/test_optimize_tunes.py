@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,6 +117,10 @@ def test_a_function_without_inputs_is_tuned_at_its_first_call(home: Path) -> Non
     again = gaf.optimize(program, (x, y), store=_url(home), strict=True)
     assert again.report.cache == "hit"
     assert again.report.trials == 0
+    shutil.rmtree(home / "bundles")
+    restored = gaf.optimize(program, (x, y), store=_url(home), strict=True)
+    assert restored.report.cache == "hit"  # the store still has it: nothing is searched
+    assert restored.report.trials == 0
     gaf.print_graph(again, sys.stderr)
 
 
