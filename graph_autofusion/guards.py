@@ -85,13 +85,10 @@ def _any_requires_grad(leaves: Sequence[Any]) -> bool:
     return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
 
-def shares_written_storage(
-    captured: Captured, model: object, inputs: Sequence[torch.Tensor]
-) -> bool:
-    """True if a tensor that the program writes shares storage with another one that it is given:
-    `inputs` of the call, parameters and buffers."""
-    bound = captured.bind(model, inputs)
-    storages = [tensor.untyped_storage().data_ptr() for tensor in bound]
+def shares_written_storage(captured: Captured, inputs: Sequence[torch.Tensor]) -> bool:
+    """True if one of the program's `inputs` (arguments, parameters, buffers) that it writes shares
+    storage with another one."""
+    storages = [tensor.untyped_storage().data_ptr() for tensor in inputs]
     return any(storages.count(storages[m.input]) > 1 for m in captured.mutations)
 
 

@@ -7,13 +7,14 @@ import statistics
 import threading
 import time
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from graph_autofusion.closure import adopt
+from graph_autofusion.gate import Gate
 from graph_autofusion.guards import (
     Call,
     describe_call,
@@ -61,6 +62,7 @@ class Runner:
         self._programs: dict[Hashable, Program] = {}
         self._source = source
         self._lock = threading.RLock()
+        self._gate = Gate()
         self._warned: set[str] = set()
 
     # Calling
@@ -80,7 +82,7 @@ class Runner:
 
     def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_disabled():
-            return self.model(*args, **kwargs)
+            return self._run_model(args, kwargs)
         call = describe_call(args, kwargs)
         if call.signature is None:
             return self._framework(call.reason, args, kwargs)
@@ -107,11 +109,12 @@ class Runner:
     ) -> Any:
         bound, captured = ready.bound, ready.captured
         if bound is None or captured is None:
-            return self.model(*args, **kwargs)
+            return self._run_model(args, kwargs)
         inputs = args if captured.is_plain and not kwargs else captured.flatten(args, kwargs)
         if inputs is None:
             return self._framework("the call does not fit the captured program", args, kwargs)
-        if captured.mutations and shares_written_storage(captured, self.module, inputs):
+        everything = () if ready.is_direct else self._all_inputs(captured, inputs)
+        if captured.mutations and shares_written_storage(captured, everything):
             return self._framework("an input that is written shares storage", args, kwargs)
         try:
             outputs = bound(inputs, torch.get_num_threads())
@@ -119,7 +122,17 @@ class Runner:
             return self._without_plan(program, error, args, kwargs)
         if ready.is_direct:
             return outputs[0]
-        return captured.rebuild(captured.bind(self.module, inputs), outputs)
+        return captured.rebuild(everything, outputs)
+
+    def _all_inputs(
+        self, captured: Captured, inputs: Sequence[torch.Tensor]
+    ) -> Sequence[torch.Tensor]:
+        """The call's tensors and the model's own."""
+        self._gate.enter()
+        try:
+            return captured.bind(self.module, inputs)
+        finally:
+            self._gate.leave()
 
     def _without_plan(
         self, program: Program, error: GafError, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -145,7 +158,14 @@ class Runner:
         if self.last is None:
             self.last = Program(fallback_report(reason), Ready(ModelGuard(self.module)))
         self._warn_once(reason, 5)
-        return self.model(*args, **kwargs)
+        return self._run_model(args, kwargs)
+
+    def _run_model(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._gate.enter()
+        try:
+            return self.model(*args, **kwargs)
+        finally:
+            self._gate.leave()
 
     def _warn_once(self, reason: str, level: int) -> None:
         if reason not in self._warned:
@@ -234,8 +254,12 @@ class Runner:
         adopt(self.module)
         for _ in range(2):  # the first run may fill caches
             before = ModelGuard(self.module)
-            with torch.no_grad():
-                captured = capture(self.module, args, example_kwargs=kwargs)
+            self._gate.close()
+            try:
+                with torch.no_grad():
+                    captured = capture(self.module, args, example_kwargs=kwargs)
+            finally:
+                self._gate.open()
             if before.check() is ModelState.SAME:
                 return captured
         raise InvalidInput(
