@@ -123,7 +123,7 @@ def mismatch(
     first: int | None = None
     for start in range(0, flat.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        bad = _bad(flat[part], expected[part], allowed)
+        bad = differing(flat[part], expected[part], allowed)
         if exempt is not None:
             bad &= ~exempt[part]
         count = int(np.count_nonzero(bad))
@@ -144,7 +144,8 @@ def _allowed_at(value: Any, allowed: Tolerance) -> float:
     return allowed.absolute + allowed.relative * (magnitude if math.isfinite(magnitude) else 0.0)
 
 
-def _bad(actual: Array, expected: Array, allowed: Tolerance) -> NDArray[np.bool_]:
+def differing(actual: Array, expected: Array, allowed: Tolerance) -> NDArray[np.bool_]:
+    """The elements of `actual` that are wrong (arrays as in `mismatch`, of any one shape)."""
     if not (allowed.relative or allowed.absolute):
         return np.asarray(actual != expected, dtype=np.bool_)
     wide = actual.astype(expected.dtype, copy=False)

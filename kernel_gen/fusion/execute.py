@@ -33,7 +33,7 @@ from kernel_gen.ir.loopnest import (
     Statement,
     Store,
 )
-from kernel_gen.ir.rounding import cast_held, ranged
+from kernel_gen.ir.rounding import cast_held, flushed, ranged
 from kernel_gen.ir.types import Dim
 
 Array = NDArray[Any]
@@ -64,8 +64,8 @@ def execute(
     """The nest's outputs, in the order of its output buffers.
 
     `operands` are the arrays of its other buffers, in order. `precision` "f32" computes as kernels
-    do, "f64" computes all floats in float64 and rounds only where a `cast` says so. Raises
-    InvalidGraph where operands do not fit.
+    do, "flushed" as well but with zeros for subnormal results, "f64" computes all floats in float64
+    and rounds only where a `cast` says so. Raises InvalidGraph where operands do not fit.
     """
     symbols = _bind(nest, operands)
     extents = {axis.name: _known(axis.extent, symbols) for axis in nest.axes}
@@ -80,7 +80,7 @@ def execute(
     }
     for block in _blocks(nest, extents, schedule):
         with np.errstate(all="ignore"):
-            _Block(nest, operands, block, symbols, wide=precision == "f64").run(outputs)
+            _Block(nest, operands, block, symbols, precision).run(outputs)
     return list(outputs.values())
 
 
@@ -135,14 +135,13 @@ class _Block:
         operands: Sequence[Array],
         block: Mapping[str, Range],
         symbols: Mapping[str, int],
-        *,
-        wide: bool,
+        precision: str,
     ) -> None:
         self._nest = nest
         self._operands = operands
         self._block = block
         self._symbols = symbols
-        self._wide = wide
+        self._wide, self._flush = precision == "f64", precision == "flushed"
         self._axes = tuple(axis.name for axis in nest.axes)
         self._live = nest.statement_axes()
         self._values: list[Array] = []
@@ -234,6 +233,8 @@ class _Block:
     def _held(self, value: Array, dtype: DType) -> Array:
         """A result in the type in which it is held; float64 keeps the range of fp32."""
         made = value.astype(self._type(dtype), copy=False)
+        if self._flush and dtype.is_float:
+            return flushed(made)
         return ranged(made, dtype) if self._wide and dtype.is_float else made
 
     def _reduce(self, reduce: Reduce, axes: Sequence[str]) -> Array:

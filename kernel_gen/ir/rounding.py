@@ -47,6 +47,11 @@ def ranged(array: Array, dtype: DType) -> Array:
     return wide if within.all() else np.where(within, wide, narrow)
 
 
+def flushed(array: Array) -> Array:
+    """The array with zeros in place of fp32's subnormal numbers, which have few bits left."""
+    return np.where(np.abs(array) < _TINY, array * 0, array)
+
+
 def cast_held(array: Array, source: DType, target: DType) -> Array:
     """Conversion as torch does it: truncation to integers, wrapping, `!= 0` for bool."""
     if target is DType.BOOL:

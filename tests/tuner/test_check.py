@@ -1,3 +1,4 @@
+import contextlib
 import ctypes
 import math
 
@@ -6,16 +7,19 @@ import numpy as np
 import pytest
 from tuner_nests import buffer, scale_nest, sum_nest, threshold_nest
 
+from kernel_gen.fusion.execute import execute
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import Index, ValueTerm
-from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load, LoopNest, Store
+from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load, LoopNest, Statement, Store
 from kernel_gen.ir.types import ValueDomain
+from tuner import shared_memory
 from tuner.boundary import with_ambiguity
 from tuner.check import Tolerance, mismatch, reduction_length, tolerance
+from tuner.messages import NestCheck
 from tuner.operands import index_bounds, mixed_operands, plain_operands
 from tuner.outputs import OutputBuffer
-from tuner.reference import reference
+from tuner.reference import build_check, ill_conditioned, reference
 
 TIGHT = Tolerance(1e-6, 1e-6)
 OPEN = ValueDomain()
@@ -119,6 +123,50 @@ def test_rounding_steps_are_ambiguous_near_integers() -> None:
     _, (mask,) = reference(nest, [x], strict=False)
     assert mask is not None
     assert mask.tolist() == [True, False, True]
+
+
+def chain_nest(elems: int, *ops: str) -> LoopNest:
+    """out = ops[-1](… ops[0](x)); the second operand of a binary op is 1."""
+    i0, f32 = scale_nest().stores[0].index, DType.F32
+    statements: list[Statement] = [Load(0, i0, f32), Compute("const", (), f32, attrs(value=1.0))]
+    for op in ops:
+        value = len(statements) - 1 if len(statements) > 2 else 0
+        args = (1, value) if op == "sub" else (value,)
+        statements.append(Compute(op, args, f32))
+    last = len(statements) - 1
+    buffers = (buffer((elems,)), buffer((elems,), role="output"))
+    return LoopNest((Axis("i0", elems),), buffers, tuple(statements), (Store(1, i0, last),))
+
+
+@pytest.mark.parametrize(
+    ("ops", "value", "lost"),
+    [
+        (("sigmoid", "sub", "log"), 30.0, True),  # log(1 - 1) where float64 has -30
+        (("sigmoid", "sub", "log"), 3.0, False),
+        (("neg", "exp", "log"), 100.0, True),  # few bits of exp(-100) are left
+        (("neg", "exp", "log"), 60.0, False),
+        (("exp", "neg"), 95.0, False),  # both overflow
+    ],
+)
+def test_what_fp32_cannot_say_is_exempt(ops: tuple[str, ...], value: float, lost: bool) -> None:
+    nest, values = chain_nest(2, *ops), [np.array([0.5, value], np.float32)]
+    expected, _ = reference(nest, values, strict=False)
+    (mask,) = ill_conditioned(nest, values, expected, [Tolerance(1e-6, 1e-6)])
+    assert (mask.tolist() if mask is not None else [False, False]) == [False, lost]
+
+
+def test_a_wrong_kernel_is_seen_beside_exempt_elements() -> None:
+    nest = chain_nest(1000, "sigmoid", "sub", "log")
+    check = NestCheck("k", nest, (OPEN, OPEN), seed=1, strict=False)
+    with contextlib.closing(build_check(check)) as block:
+        arrays = shared_memory.map_arrays(block.handle, block.message.block, writable=False)
+        for chosen in block.message.sets:
+            given, expected = arrays[chosen.inputs[0]], arrays[chosen.expected[0]]
+            place = chosen.ambiguous[0]
+            exempt = arrays[place] if place is not None else None
+            (right,) = execute(nest, [given])
+            assert mismatch(right, expected, chosen.tolerances[0], exempt) is None
+            assert mismatch(right * 1.01, expected, chosen.tolerances[0], exempt) is not None
 
 
 def gather_nest() -> LoopNest:
