@@ -71,7 +71,7 @@ def measure(seconds: float, store: str) -> dict[str, float]:
                 "eager": lambda: model(*inputs),
                 "module": lambda: fast(*inputs),
                 "guards": lambda: ready.accepts(inputs),
-                "bound_plan": lambda: bound(inputs, 1),
+                "bound_plan": lambda: bound(inputs, torch.get_num_threads()),
                 "kernels": lambda: kernels[0](kernels[1], kernels[2]),
             }
         )
