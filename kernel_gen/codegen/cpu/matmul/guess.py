@@ -79,11 +79,8 @@ def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:
 
 def depths(problem: Problem) -> tuple[int, ...]:
     """Choices of KC: k in 1, 2, 3, … equal blocks, multiples of 8, at most 2048 steps each."""
-    found = {
-        -(-problem.k // (blocks * 8)) * 8
-        for blocks in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
-    }
-    good = sorted(d for d in found if 16 <= d <= 2048)
+    found = {-(-problem.k // (blocks * 8)) * 8 for blocks in _BLOCKS_OF_DEPTH}
+    good = sorted(d for d in found if 8 <= d <= 2048)
     return tuple(good) or (max(8, min(found, key=lambda d: abs(d - 512))),)
 
 
