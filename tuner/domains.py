@@ -32,6 +32,7 @@ _FIXED: dict[str, ValueDomain] = {
 _KEEPING = frozenset(("amax", "amin", "maximum", "minimum", "concat", "mean", "clamp", "cast"))
 _MOVING = frozenset(("reshape", "permute", "expand", "slice", "flip", "gather", "take"))
 _SMALL = ValueDomain(0.0, 1.0, finite=True)  # integers that may end up as positions somewhere
+_POSITIVE = ValueDomain(low=1.0)
 _KEEPS_SIGN = frozenset(("add", "mul", "div", "sum", "prod", "reciprocal", "matmul"))
 
 
@@ -42,6 +43,9 @@ def value_domains(graph: Graph) -> tuple[ValueDomain, ...]:
         found[given.value] = _input_domain(graph, given)
     for constant in graph.constants:
         found[constant.value] = _constant_domain(graph, constant.value)
+    for value in _divisors(graph):
+        if found[value] in (FREE, _SMALL):
+            found[value] = _POSITIVE
     for value, extent in _index_extents(graph).items():
         found[value] = _inside(found[value], extent)
     for node in graph.nodes:
@@ -81,6 +85,18 @@ def _index_extents(graph: Graph) -> dict[int, int]:
                 found[index] = min(extent, found.get(index, extent))
         if node.op in (*_MOVING, "cast") and len(node.outputs) == 1 and node.output in found:
             found.setdefault(node.inputs[0], found[node.output])
+    return found
+
+
+def _divisors(graph: Graph) -> set[int]:
+    """Values that integers are divided by, back to their inputs: eager raises where one is zero."""
+    found: set[int] = set()
+    for node in reversed(graph.nodes):
+        is_integer = graph.type_of(node.outputs[0]).dtype.is_integer
+        if node.op in ("floor_div", "remainder", "fmod") and is_integer:
+            found.add(node.inputs[1])
+        if node.op in (*_MOVING, "cast") and found.intersection(node.outputs):
+            found.add(node.inputs[0])
     return found
 
 
