@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from kernel_gen.records import JobRequest
 
 OnEvent = Callable[[dict[str, Any]], None]
 _GRACE_SECONDS = 20.0
+_MARK = "GAF_SEARCH"  # in the environment of all processes of one search
 
 
 def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event: OnEvent) -> None:
@@ -50,6 +52,7 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
 
 def _run(command: list[str], folder: str, log: int, on_event: OnEvent) -> None:
     reader, writer = os.pipe()
+    mark = uuid.uuid4().hex
     # A process group of its own: Ctrl-C reaches the child through us, once. Another folder: Ray's
     # workers import from the one they are started in, where the application's modules lie.
     child = subprocess.Popen(
@@ -60,7 +63,7 @@ def _run(command: list[str], folder: str, log: int, on_event: OnEvent) -> None:
         pass_fds=(writer,),
         start_new_session=True,
         cwd=folder,
-        env=_environment(os.environ),
+        env={**_environment(os.environ), _MARK: mark},
     )
     os.close(writer)
     try:
@@ -69,6 +72,7 @@ def _run(command: list[str], folder: str, log: int, on_event: OnEvent) -> None:
         status = child.wait()
     except BaseException:
         _stop(child)
+        _kill_marked(mark)
         raise
     if status:
         raise Unavailable(f"the tuner ended with status {status}: {_last_words(log)}")
@@ -101,6 +105,17 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+
+
+def _kill_marked(mark: str) -> None:
+    """Kills what a cancelled search has left: Ray's servers, if it was cut while they started."""
+    needle = f"{_MARK}={mark}".encode()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if needle in (place / "environ").read_bytes().split(b"\0"):
+                os.kill(int(place.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue  # it has ended, or is another user's
 
 
 def _last_words(log: int, limit: int = 2000) -> str:
