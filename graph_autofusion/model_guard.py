@@ -7,6 +7,7 @@ what happened.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from itertools import chain
@@ -21,7 +22,7 @@ from graph_autofusion.reach import Reach
 _HELD = ("_modules", "_parameters", "_buffers")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _INTERNAL = frozenset(torch.nn.Module().__dict__)
-_VALUES = (bool, int, float, complex, str, type(None), tuple, torch.dtype, torch.device)
+_VALUES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 _END = object()
 _pointer = torch.Tensor.data_ptr
 _version = attrgetter("_version")
@@ -112,9 +113,17 @@ def _getter(names: Sequence[str]) -> itemgetter[Any]:
 
 
 def _is_equal(one: object, other: object) -> bool:
+    """Whether a program reads the same in both. torch.export replaces containers among a module's
+    attributes by copies, so these are compared by what they hold."""
     if one is other:
         return True
-    return type(one) is type(other) and isinstance(one, _VALUES) and one == other
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(map(_is_equal, one.values(), other.values()))
+    if isinstance(one, list | tuple | deque) and isinstance(other, list | tuple | deque):
+        return len(one) == len(other) and all(map(_is_equal, one, other))
+    return isinstance(one, _VALUES) and one == other
 
 
 class _Constants:

@@ -185,6 +185,32 @@ def test_another_parameter_module_or_attribute_is_another_program(wrap):
     assert_same(fast, sequence, x)
 
 
+class Configured(nn.Module):
+    """A model with containers among its attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.config = {"scale": 2.0, "sizes": [1, (2, 3)], "nested": {"none": None}}
+        self.sizes, self.pair, self.trace = [4, 8], (torch.ones(3), "name"), []
+
+    def forward(self, x):
+        return x * self.config["scale"] + self.sizes[0]
+
+
+def test_containers_among_attributes(wrap, source):
+    model = Configured()
+    fast, x, wider = wrap(model), torch.randn(4, 8), torch.randn(4, 9)
+    for _ in range(2):
+        for given in (x, wider):
+            torch.testing.assert_close(fast(given), model(given))
+    assert_same(fast, model, x)
+    assert len(source.asked) == 2
+    model.config = {**model.config, "scale": 3.0}
+    torch.testing.assert_close(fast(x), x * 3 + 4)
+    model.sizes = [5, 8]
+    torch.testing.assert_close(fast(x), x * 3 + 5)
+
+
 def test_what_a_function_closes_over_is_watched(wrap):
     model, factor = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval(), 2.0
     x = torch.randn(4, 8)
