@@ -16,6 +16,7 @@ from torch._decomp import get_decompositions
 from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
+from kernel_gen.frontend.own_writes import noticed_writes
 
 # Decomposing these gives far more work than the operator itself: torch runs them whole.
 _KEEP = re.compile(
@@ -69,8 +70,8 @@ def export(
     """The module as an exported program; raises UnsupportedModel with torch's reason."""
     _register_caches()
     try:
-        with _quiet(), torch.no_grad():
-            return torch.export.export(
+        with _quiet(), torch.no_grad(), noticed_writes(module) as written:
+            exported = torch.export.export(
                 module, args, kwargs or None, dynamic_shapes=dynamic_shapes, strict=False
             )
     except Exception as error:
@@ -80,6 +81,12 @@ def export(
             f"torch.export cannot capture {type(module).__name__}: "
             f"{type(error).__name__}: {_first_lines(str(error))}"
         ) from error
+    if written:
+        raise UnsupportedModel(
+            f"{type(module).__name__} changes its attributes when it runs, which a plan would not "
+            f"do: {', '.join(sorted(set(written))[:5])}. Hold such state in buffers"
+        )
+    return exported
 
 
 def _register_caches() -> None:

@@ -305,6 +305,54 @@ def test_what_cannot_be_captured_says_so(program: Any, x: Tensor, words: str) ->
         capture(program, (x,))
 
 
+class Stateful(nn.Module):
+    """Counts its calls in the way that `kind` says."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.calls, self.log, self.by_name = kind, 0, [], {"calls": 0}
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.inner = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        match self.kind:
+            case "number":
+                self.calls += 1
+            case "list":
+                self.log.append(len(self.log))
+            case "mapping":
+                self.by_name["calls"] += 1
+            case "new":
+                self.seen = True
+            case "child":
+                self.inner.calls = 1
+            case "buffer":
+                self.count += 1
+        return x * (1 + self.calls + len(self.log) + self.by_name["calls"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("number", "calls"),
+        ("list", "log"),
+        ("mapping", "by_name"),
+        ("new", "seen"),
+        ("child", "inner.calls"),
+    ],
+)
+def test_a_model_that_writes_to_its_attributes_is_refused(kind: str, name: str) -> None:
+    model = Stateful(kind)
+    with pytest.raises(UnsupportedModel, match=f"changes its attributes.*: {name}"):
+        capture(model, (X,))
+    assert model.forward.__func__ is Stateful.forward
+
+
+def test_state_in_buffers_and_unchanged_containers_are_captured() -> None:
+    assert_as_eager(Stateful("none"), (X,))
+    assert len(capture(Stateful("buffer"), (X,)).mutations) == 1
+
+
 def test_recurrent_layers_stay_with_torch_and_are_not_random() -> None:
     captured = assert_as_eager(nn.LSTM(5, 3, batch_first=True).eval(), (X[None],))
     codes = [n.attr("code") for n in captured.graph.nodes if n.op == "framework"]

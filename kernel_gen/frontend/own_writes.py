@@ -1,0 +1,76 @@
+"""Does a model write to its own attributes when it runs?
+
+torch.export forgets such writes: it restores all attributes that are no tensors, and a counter that
+the program reads would stand in the graph as a number. So attributes are compared at the end of the
+traced call, before they are restored.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+_INTERNAL = frozenset((*nn.Module().__dict__, "forward", "function"))
+_VALUES = (bool, int, float, complex, str, bytes, type(None))
+_State = dict[str, tuple[pytree.TreeSpec, list[Any]]]
+
+
+@contextmanager
+def noticed_writes(module: nn.Module) -> Iterator[list[str]]:
+    """While the context lasts, calls of `module` add to the list the names of the attributes that
+    they changed: numbers, strings, and containers of these."""
+    found: list[str] = []
+    before, original = _state(module), module.forward
+    own = module.__dict__.get("forward")
+
+    @functools.wraps(original)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        found.extend(_changed(before, _state(module)))
+        return result
+
+    module.__dict__["forward"] = forward
+    try:
+        yield found
+    finally:
+        del module.__dict__["forward"]
+        if own is not None:
+            module.__dict__["forward"] = own
+
+
+def _state(module: nn.Module) -> _State:
+    """Attributes of all modules by qualified name, containers taken apart."""
+    found: _State = {}
+    for prefix, child in module.named_modules():
+        if isinstance(child, fx.GraphModule):
+            continue  # its records change whenever it is traced
+        for name, value in child.__dict__.items():
+            if name not in _INTERNAL:
+                leaves, spec = pytree.tree_flatten(value)
+                found[f"{prefix}.{name}" if prefix else name] = (spec, leaves)
+    return found
+
+
+def _changed(before: _State, after: _State) -> list[str]:
+    return [name for name in before.keys() | after.keys() if not _same(before, after, name)]
+
+
+def _same(before: _State, after: _State, name: str) -> bool:
+    if name not in before or name not in after:
+        return False
+    (spec, leaves), (other_spec, others) = before[name], after[name]
+    return spec == other_spec and all(map(_is_equal, leaves, others))
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if one is other or isinstance(other, torch.Tensor):
+        return True
+    if not isinstance(one, _VALUES) and not isinstance(other, _VALUES):
+        return True  # other objects are mostly caches: nn.LSTM renews its weak references
+    return type(one) is type(other) and bool(one == other)
