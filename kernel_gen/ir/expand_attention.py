@@ -38,9 +38,10 @@ def _scale(call: Call) -> float:
 
 
 def _apply_mask(e: Emitter, scores: int, mask: int) -> int:
-    """A bool mask keeps where it is true; any other mask is added."""
+    """A mask is added; a bool one as -inf where it is false: NaN stays NaN, as in eager."""
     if e.type(mask).dtype is DType.BOOL:
-        return _masked(e, scores, mask)
+        mask = _masked(e, e.scalar(0.0, scores), mask)
+        return e.op("add", scores, mask)
     return e.op("add", scores, e.cast(mask, e.type(scores).dtype))
 
 

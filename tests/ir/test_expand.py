@@ -158,3 +158,15 @@ def test_variance_does_not_cancel() -> None:
     values = (4096 + np.random.default_rng(1).random(1000)).astype(np.float32)
     (got,) = evaluate(b.build(), [values], "strict")
     np.testing.assert_allclose(got, np.var(values.astype(np.float64), ddof=1), rtol=1e-4)
+
+
+def test_an_attention_mask_does_not_hide_nan() -> None:
+    b = GraphBuilder()
+    q, k, v = (b.input(TensorType(DType.F32, (1, n, 1))) for n in (1, 2, 2))
+    mask = b.input(TensorType(DType.BOOL, (1, 2)))
+    b.output(b.op("attention", q, k, v, mask, scale=1.0, causal=False, mask=True))
+    ones, seen = np.ones((1, 2, 1), np.float32), np.array([[True, False]])
+    for second, expected in ((1.0, 1.0), (np.nan, np.nan)):
+        keys = np.array([1.0, second], np.float32).reshape(1, 2, 1)
+        (found,) = evaluate(b.build(), [ones[:, :1], keys, ones, seen])
+        np.testing.assert_array_equal(found, expected)
