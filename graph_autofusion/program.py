@@ -16,6 +16,8 @@ from kernel_gen.frontend import Captured
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import BoundPlan
 
+_MAX_FAILURES = 3
+
 
 class Ready:
     """A plan bound to a model's weights and what must hold for it to run; never changed, so that
@@ -67,10 +69,17 @@ def _true() -> bool:
 
 @dataclass(slots=True, eq=False)
 class Program:
-    """One captured program. `poller` waits for its plan."""
+    """One captured program. `poller` waits for its plan; `failures` counts the attempts in a row
+    that led to none."""
 
     report: FusionReport
     ready: Ready
     captured: Captured | None = None
     plan: Plan | None = None
     poller: Poller | None = None
+    failures: int = 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether to leave the program to the framework, even if the model changes again."""
+        return self.failures >= _MAX_FAILURES

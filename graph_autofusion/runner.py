@@ -200,6 +200,8 @@ class Runner:
 
     def _is_current(self, program: Program) -> bool:
         """Whether the program still stands for the model; packs written weights again."""
+        if program.is_hopeless:
+            return True
         state = program.ready.guard.check()
         if state is ModelState.WRITTEN:
             with self._lock:
@@ -227,6 +229,8 @@ class Runner:
             if len(self._programs) >= _MAX_PROGRAMS:
                 self._programs.clear()
             program = self._prepare(args, kwargs)
+            if program.failures and known is not None:
+                program.failures += known.failures
             self._programs[call.signature] = program
             return program
 
@@ -245,6 +249,7 @@ class Runner:
         except (GafError, OSError, RuntimeError) as error:
             if self.options.strict or self.options.on_miss is OnMiss.ERROR:
                 raise
+            program.failures = 1
             program.report = fallback_report(f"{type(error).__name__}: {error}")
             self._warn_once(program.report.reason, 6)
         return program

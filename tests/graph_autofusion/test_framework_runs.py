@@ -219,3 +219,54 @@ def test_a_compatible_plan_is_timed_once_before_it_is_used(source, model, monkey
         torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-5)
     assert compatible.accepted is faster
     assert fast.report.cache == ("compatible" if faster else "fallback")
+
+
+class Counting(nn.Module):
+    """Gives another result in each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+def test_a_model_that_counts_its_calls_is_not_captured_again_and_again(wrap, monkeypatch):
+    captured = []
+    original = runner.capture
+    monkeypatch.setattr(runner, "capture", lambda *a, **k: captured.append(1) or original(*a, **k))
+    fast, x = wrap(Counting(), strict=False), torch.ones(3)
+    with torch.no_grad():
+        with pytest.warns(GafWarning, match="changes its attributes"):
+            fast(x)
+        for number in range(2, 8):
+            torch.testing.assert_close(fast(x), x * number)
+    assert len(captured) == 3
+    assert fast.report.cache == "fallback"
+
+
+class Caching(nn.Module):
+    """Fills a cache in its first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.length = 0
+
+    def forward(self, x):
+        if self.length < x.shape[-1]:
+            self.length = x.shape[-1]
+        return x * self.length
+
+
+def test_a_model_that_fills_a_cache_is_captured_once_it_has(wrap, source):
+    model = Caching()
+    fast, x = wrap(model, strict=False), torch.ones(3)
+    with torch.no_grad():
+        with pytest.warns(GafWarning, match="changes its attributes"):
+            fast(x)
+        for _ in range(3):
+            torch.testing.assert_close(fast(x), x * 3)
+    assert len(source.asked) == 1
+    assert fast.report.cache == "hit"
