@@ -55,6 +55,10 @@ class Tolerance:
     relative: float
     absolute: float
 
+    def divided_by(self, factor: float) -> Tolerance:
+        """The same tolerance, `factor` times tighter."""
+        return Tolerance(self.relative / factor, self.absolute / factor)
+
 
 def reduction_length(nest: LoopNest) -> int:
     """Elements that the longest chain of reductions of the nest sums up (1 without any)."""
