@@ -197,6 +197,12 @@ def product_of_turned(x: Tensor, y: Tensor) -> Any:
     return F.gelu(x.t() @ y.t() + 1)
 
 
+def patches(x: Tensor, w: Tensor) -> Any:
+    """Embeds squares of an image: the sum runs over three axes of memory."""
+    squares = x.unflatten(3, (-1, 4)).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3, 5)
+    return squares.flatten(3).flatten(1, 2) @ w + 1
+
+
 def small_attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
     scores = q @ k.transpose(-1, -2) * 0.3
     allowed = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
@@ -311,6 +317,7 @@ _PLAIN: dict[str, Program] = {
         small_attention,
         (normal(2, 3, 9, 8), normal(2, 3, 9, 8), normal(2, 3, 9, 8)),
     ),
+    "patches": (patches, (normal(2, 3, 8, 12), normal(48, 17))),
     "gated": (gated, (normal(5, 33), normal(34, 33), normal(33, 17))),
     "writes between reads": (writes_between_reads, (normal(5, 7),)),
 }

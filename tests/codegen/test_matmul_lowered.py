@@ -110,7 +110,15 @@ def _input_again(p: _Program) -> LoopNest:
     return p.nest(p.op("add", p.op("linear", x, p.w(32, 32)), x))
 
 
+def _patches(p: _Program) -> LoopNest:
+    """A depth of three axes, the innermost shorter than a vector, on both sides of the product."""
+    x = p.op("reshape", p.x(2, 3, 8, 8), shape=(2, 3, 2, 4, 2, 4))
+    x = p.op("permute", x, dims=(0, 2, 4, 1, 3, 5))
+    return p.nest(p.op("matmul", p.op("reshape", x, shape=(2, 4, 48)), p.x(48, 17)))
+
+
 PROGRAMS = [
+    _patches,
     _norm_linear_gelu,
     _query_key_value,
     _gated,
@@ -130,6 +138,16 @@ def test_lowered_groups_are_right(bench: Bench, program: Callable[[_Program], Lo
     inputs = [abs(a) % 9 if a.dtype == np.int64 else a for a in operands(nest, seed=5)]
     for seed in TEMPLATE.space(nest, bench.target).seeds[:3]:
         bench.check(nest, dict(seed), threads=2, inputs=inputs)
+
+
+@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
+def test_packed_rows_stay_in_their_place(bench: Bench, split: str) -> None:
+    nest = _patches(_Program())
+    space = TEMPLATE.space(nest, bench.target)
+    seed = next(dict(s) for s in space.seeds if dict(s)["left"] == "call")
+    for threads in (1, 3):
+        for _ in range(3):
+            bench.check(nest, {**seed, "split": split, "mc": 1, "threads": "all"}, threads=threads)
 
 
 def test_an_index_outside_its_table_is_an_error(bench: Bench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.problem import Problem, extent
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.graph import attrs
 from kernel_gen.schedule.schedule import Decision, Schedule
@@ -74,9 +74,12 @@ class Tiling:
         return -(-rest // self.lanes) if rest else self.nv
 
     def left_ld(self, problem: Problem) -> int:
-        """Row stride of packed A in elements: whole vectors, and not a multiple of 512 B, which
-        would put all rows of a tile into few sets of the cache."""
-        stride = -(-problem.k // self.lanes) * self.lanes
+        """Row stride of packed A in elements: room for whole vectors along the innermost axis of
+        the depth, and not a multiple of 512 B, which would put all rows of a tile into few sets of
+        the cache."""
+        last = extent(problem.depth[-1])
+        written = problem.k - last + -(-last // self.lanes) * self.lanes
+        stride = -(-written // self.lanes) * self.lanes
         step = 512 // problem.product.dtype.bytes
         return stride + self.lanes if stride % step == 0 else stride
 
