@@ -78,7 +78,7 @@ class Puller:
             return self.nest.add(Load(value, at, dtype.compute, guards, _zero(dtype)))
         kind = spec(primitive.node.op).kind
         made = self._node(primitive, kind, at, guards)
-        if self._strict and kind not in _EXACT:
+        if self._strict and kind not in _EXACT and not _is_number(primitive.node):
             return self._rounded(made, dtype)
         return made
 
@@ -152,7 +152,7 @@ class Puller:
         if not isinstance(value, bool | int | float):
             raise RefusedError("bad-attribute", f"scalar {value!r}")
         if self._strict and dtype.is_float:
-            return float(np.asarray(value).astype(numpy_dtype(dtype)))
+            return float(np.asarray(value).astype(numpy_dtype(dtype.compute)))
         return value
 
     def _inner_axis(
@@ -274,6 +274,11 @@ class Puller:
         if isinstance(made, IndexValue):
             return made.index
         return Index(((ValueTerm(statement), 1),))
+
+
+def _is_number(node: Node) -> bool:
+    """Whether the node is a Python number beside a tensor, which eager does not round."""
+    return node.op == "full" and node.attr("shape") == ()
 
 
 def _zero(dtype: DType) -> Scalar:

@@ -132,14 +132,16 @@ class _Rewriter:
 
 
 def _expand_linear(e: Emitter, call: Call, operands: tuple[int, ...]) -> int:
-    """x (…, K), weight (N, K): matmul with the transposed weight, plus bias."""
-    x, transposed = operands[0], e.op("permute", operands[1], dims=(1, 0))
+    """x (…, K), weight (N, K): matmul with the transposed weight, plus bias; rounded once."""
+    x, weight, *bias = (e.widen(value) for value in operands)
+    transposed = e.op("permute", weight, dims=(1, 0))
     if call.x.rank == 1:
         row = e.reshape(x, (1, call.x.shape[0]))
         product = e.reshape(e.op("matmul", row, transposed), (call.operands[1].shape[0],))
     else:
         product = e.op("matmul", x, transposed)
-    return e.op("add", product, operands[2]) if len(operands) == 3 else product
+    total = e.op("add", product, *bias) if bias else product
+    return e.cast(total, call.x.dtype)
 
 
 _RULES: dict[str, Expansion] = {

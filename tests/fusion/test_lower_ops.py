@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+import numpy as np
 import pytest
-from fusion_cases import F32, I64, check, single, tensor
+from fusion_cases import F32, I64, check, single, tensor, whole
 
+from kernel_gen.fusion.execute import execute
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.types import TensorType, ValueDomain
@@ -168,3 +171,15 @@ def test_symbolic_rows_run_at_any_extent():
     for rows in (1, 5):
         (result,) = execute(lowered.nest, [np.ones((rows, 6), np.float32)])
         np.testing.assert_allclose(result, np.full((rows, 6), 1 / 6), rtol=1e-6)
+
+
+def test_strict_numerics_leave_numbers_beside_tensors_unrounded():
+    b = GraphBuilder()
+    x = b.input(tensor(9, dtype=DType.BF16))
+    b.output(b.op("mul", x, b.op("full", shape=(), dtype=DType.BF16, value=1.1)))
+    lowered = whole(b.build(), "strict")
+    values = np.linspace(-3, 3, 9).astype(ml_dtypes.bfloat16)
+    (found,) = execute(lowered.nest, [values])
+    expected = (values.astype(np.float32) * np.float32(1.1)).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(found, expected)
+    assert (found != values * ml_dtypes.bfloat16(1.1)).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -170,3 +171,12 @@ def test_an_attention_mask_does_not_hide_nan() -> None:
         keys = np.array([1.0, second], np.float32).reshape(1, 2, 1)
         (found,) = evaluate(b.build(), [ones[:, :1], keys, ones, seen])
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_linear_layer_rounds_once() -> None:
+    b, kind = GraphBuilder(), DType.BF16
+    x, w, bias = (b.input(TensorType(kind, shape)) for shape in ((1, 1), (1, 1), (1,)))
+    b.output(b.op("linear", x, w, bias))
+    values = [np.array(v, ml_dtypes.bfloat16) for v in ([[1.015625]], [[1.015625]], [-1.0])]
+    (found,) = evaluate(b.build(), values, "strict")
+    assert found.item() == 1.015625**2 - 1  # rounded twice it is 2⁻⁵
