@@ -12,8 +12,15 @@ from kernel_gen.fusion.group import CONSTANT_CODE
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("kernel_gen", "cost_models", "db", "tuner", "graph_autofusion")
 # Call -> position of the code among its arguments.
-ELSEWHERE = {CONSTANT_CODE, "not-faster"}  # given through a name
-CALLS = {"Refusal": 0, "RefusedError": 0, "Failure": 1, "FrameworkGroup": 3, "NotLowered": 1}
+ELSEWHERE = {CONSTANT_CODE, "not-faster", "unavailable", "invalid-input"}  # given through a name
+CALLS = {
+    "Refusal": 0,
+    "RefusedError": 0,
+    "_failed": 0,
+    "Failure": 1,
+    "FrameworkGroup": 3,
+    "NotLowered": 1,
+}
 
 
 def literals(node: ast.expr) -> Iterator[str]:
