@@ -19,7 +19,7 @@ _POISON_OTHER = 0xA5  # neither a likely integer nor a bool
 
 
 class OutputBuffer:
-    """One contiguous output of type `type`; `array` is what the kernel writes."""
+    """One dense output of type `tensor_type`; `array` is what the kernel writes, in its strides."""
 
     def __init__(self, tensor_type: TensorType) -> None:
         nbytes = tensor_type.nbytes
@@ -29,8 +29,11 @@ class OutputBuffer:
         self._bytes = memory[start : start + nbytes]
         self._after = memory[start + nbytes :]
         self._poison = _POISON_FLOAT if tensor_type.dtype.is_float else _POISON_OTHER
-        self.array: Array = self._bytes.view(numpy_dtype(tensor_type.dtype)).reshape(
-            static_shape(tensor_type.shape)
+        values = self._bytes.view(numpy_dtype(tensor_type.dtype))
+        self.array: Array = np.lib.stride_tricks.as_strided(
+            values,
+            static_shape(tensor_type.shape),
+            tuple(values.itemsize * stride for stride in tensor_type.element_strides),
         )
 
     def poison(self) -> None:

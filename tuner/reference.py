@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernel_gen.fusion.execute import execute
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Contract, LoopNest
+from kernel_gen.ir.types import TensorType
 from tuner import shared_memory
 from tuner.boundary import with_ambiguity
 from tuner.check import Tolerance, differing, tolerance, value_scale
@@ -57,7 +58,7 @@ def build_check(check: NestCheck) -> CheckBlock:
         # first, as they are also what candidates are timed on.
         plain = plain_operands(check.nest, check.domains, rng)
         sets.insert(0, _check_set(check, plain, arrays, has_edges=False))
-    block = shared_memory.layout([(dtype, array.shape) for dtype, array in arrays])
+    block = shared_memory.layout(arrays)
     handle = shared_memory.create(block)
     views = shared_memory.map_arrays(handle, block, writable=True)
     for view, (_, array) in zip(views, arrays, strict=True):
@@ -73,13 +74,14 @@ def _check_set(
     has_edges: bool,
 ) -> CheckSet:
     """Append a set's operands, references and masks to `arrays`; where they stand."""
+    sources = [b for b in check.nest.buffers if b.role is not BufferRole.OUTPUT]
+    inputs = [laid_out(array, b.type) for array, b in zip(inputs, sources, strict=True)]
     expected, masks = reference(check.nest, inputs, check.strict)
     outputs = [i for i, b in enumerate(check.nest.buffers) if b.role is BufferRole.OUTPUT]
     scale = max((value_scale(array) for array in inputs), default=0.0)
     allowed = [_tolerance(check, o, e, scale) for o, e in zip(outputs, expected, strict=True)]
     if has_edges and not check.strict and _macs(check.nest) <= _CHEAP_MACS:
         masks = _either(masks, ill_conditioned(check.nest, inputs, expected, allowed))
-    sources = [b for b in check.nest.buffers if b.role is not BufferRole.OUTPUT]
     places = tuple(
         _append(arrays, buffer.type.dtype, array)
         for buffer, array in zip(sources, inputs, strict=True)
@@ -87,12 +89,29 @@ def _check_set(
     return CheckSet(
         places,
         tuple(
-            _append(arrays, _reference_dtype(check.nest.buffers[o]), e)
+            _append(arrays, _reference_dtype(check.nest.buffers[o]), _contiguous(e))
             for o, e in zip(outputs, expected, strict=True)
         ),
-        tuple(None if m is None else _append(arrays, DType.BOOL, m) for m in masks),
+        tuple(None if m is None else _append(arrays, DType.BOOL, _contiguous(m)) for m in masks),
         tuple(allowed),
     )
+
+
+def _contiguous(array: Array) -> Array:
+    return array if array.flags.c_contiguous else array.copy(order="C")
+
+
+def laid_out(array: Array, kind: TensorType) -> Array:
+    """The values in the strides of `kind`; where elements share storage (stride 0) they become
+    equal, so use the result and not `array`."""
+    if kind.strides is None or not array.size:
+        return array
+    steps = zip(array.shape, kind.strides, strict=True)
+    memory = np.zeros(1 + sum((extent - 1) * step for extent, step in steps), array.dtype)
+    strides = tuple(array.itemsize * step for step in kind.strides)
+    view = np.lib.stride_tricks.as_strided(memory, array.shape, strides)
+    np.copyto(view, array)
+    return view
 
 
 def _says_little(arrays: list[tuple[DType, Array]], chosen: CheckSet) -> bool:
@@ -142,8 +161,8 @@ def ill_conditioned(
     nest: LoopNest, inputs: Sequence[Array], expected: Sequence[Array], allowed: Sequence[Tolerance]
 ) -> list[Array | None]:
     """Per output, the elements for which fp32 arithmetic itself (NumPy's) is not well within
-    tolerance of float64: log(1 - sigmoid(30)) is -inf in the one and -30 in the other, log(exp(-100)) hangs
-    on the few bits of a subnormal number."""
+    tolerance of float64: log(1 - sigmoid(30)) is -inf in the one and -30 in the other,
+    log(exp(-100)) hangs on the few bits of a subnormal number."""
     with np.errstate(all="ignore"):
         narrow = execute(nest, inputs, precision="flushed")
     found: list[Array | None] = []

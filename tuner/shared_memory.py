@@ -24,15 +24,24 @@ _ALIGN = 4096  # each array starts on a page
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """One array inside a block: `offset` in bytes from its start."""
+    """One array inside a block: `offset` in bytes from its start, `strides` in bytes."""
 
     dtype: DType
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
     offset: int
 
     @property
+    def elems(self) -> int:
+        """Elements from the first to the last one, gaps included."""
+        if 0 in self.shape:
+            return 0
+        steps = zip(self.shape, self.strides, strict=True)
+        return 1 + sum((extent - 1) * stride for extent, stride in steps) // self.dtype.bytes
+
+    @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.bytes
+        return self.elems * self.dtype.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +52,13 @@ class BlockSpec:
     nbytes: int
 
 
-def layout(arrays: Sequence[tuple[DType, tuple[int, ...]]]) -> BlockSpec:
-    """Place arrays of these types and shapes one after another, page aligned."""
+def layout(arrays: Sequence[tuple[DType, Array]]) -> BlockSpec:
+    """Place arrays like these, in their strides, one after another, page aligned."""
     placed: list[ArraySpec] = []
     end = 0
-    for dtype, shape in arrays:
-        spec = ArraySpec(dtype, shape, end)
+    for dtype, array in arrays:
+        strides = tuple(step // array.itemsize * dtype.bytes for step in array.strides)
+        spec = ArraySpec(dtype, array.shape, strides, end)
         placed.append(spec)
         end += -(-max(spec.nbytes, 1) // _ALIGN) * _ALIGN
     return BlockSpec(tuple(placed), max(end, _ALIGN))
@@ -67,11 +77,12 @@ def map_arrays(handle: int, spec: BlockSpec, writable: bool) -> list[Array]:
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
     memory = mmap.mmap(handle, spec.nbytes, mmap.MAP_SHARED, access)
     return [
-        np.frombuffer(
-            memory,
-            dtype=numpy_dtype(array.dtype),
-            count=array.nbytes // array.dtype.bytes,
-            offset=array.offset,
-        ).reshape(array.shape)
+        np.lib.stride_tricks.as_strided(
+            np.frombuffer(
+                memory, dtype=numpy_dtype(array.dtype), count=array.elems, offset=array.offset
+            ),
+            array.shape,
+            array.strides,
+        )
         for array in spec.arrays
     ]

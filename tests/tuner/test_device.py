@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import pytest
 import tuner_kernels as kernels
 from tuner_kernels import kernel
-from tuner_nests import scale_nest
+from tuner_nests import scale_nest, strided_nest
 
+from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.schedule.schedule import Schedule
 from tuner.device import Device
 from tuner.messages import KernelTask, NestCheck
 from tuner.protocol import Limits
@@ -70,6 +72,22 @@ def test_each_fault_is_a_failure_with_its_reason(
     found = failure(device, body)
     assert (found.stage, found.code) == (stage, code)
     assert found.message
+
+
+@pytest.mark.parametrize("in_strides", [(1, 6), (9, 1), (0, 1), (5, 1)])
+@pytest.mark.parametrize("out_strides", [None, (1, 6)])
+def test_operands_have_the_strides_of_the_program(
+    device: Device, in_strides: tuple[int, ...], out_strides: tuple[int, ...] | None
+) -> None:
+    nest = strided_nest(in_strides, out_strides)
+    (template, *_) = (t for t in templates(device.target) if t.refuse(nest, device.target) is None)
+    (point, *_) = template.space(nest, device.target).seeds
+    schedule = template.schedule(nest, device.target, dict(point))
+    assert isinstance(schedule, Schedule)
+    source = template.generate(nest, device.target, schedule, "candidate")
+    check = NestCheck(f"strided{in_strides}{out_strides}", nest, (ValueDomain(), ValueDomain()))
+    (result,) = device.measure([KernelTask(check, source, limits=FAST, timeout_s=5.0)])
+    assert isinstance(result.result, Measurement), result.result
 
 
 def test_a_hanging_kernel_costs_its_time_out(device: Device) -> None:

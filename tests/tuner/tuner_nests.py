@@ -66,3 +66,17 @@ def threshold_nest(elems: int = 64, *, computed: bool = True) -> LoopNest:
         statements=statements,
         stores=(Store(2, at("i0"), 4),),
     )
+
+
+def strided_nest(in_strides: tuple[int, ...], out_strides: tuple[int, ...] | None) -> LoopNest:
+    """out[i, j] = x[i, j] + x[i, j] over 6 × 5 elements in the given strides."""
+    shape = (6, 5)
+    return LoopNest(
+        axes=(Axis("i0", 6), Axis("i1", 5)),
+        buffers=(
+            Buffer(TensorType(DType.F32, shape, in_strides), BufferRole.INPUT),
+            Buffer(TensorType(DType.F32, shape, out_strides), BufferRole.OUTPUT),
+        ),
+        statements=(Load(0, at("i0", "i1"), DType.F32), Compute("add", (0, 0), DType.F32)),
+        stores=(Store(1, at("i0", "i1"), 1),),
+    )
