@@ -45,9 +45,10 @@ def serve(
                 f"{settings.host} can be reached from other machines and there is no API key: "
                 "make one with `gaf db create-key`, or listen on 127.0.0.1"
             )
-        child = command or driver_command(settings.db, worker=worker)
+        child = command or driver_command(worker=worker)
         store: Store = app.state.context.store
-        supervisor = Supervisor(child, lambda pid: _lose(store, pid)) if driver else None
+        place = {"GAF_DB": settings.db}
+        supervisor = Supervisor(child, lambda pid: _lose(store, pid), place) if driver else None
         _run(app, listener, supervisor, lambda: on_ready(_url(settings, listener)))
     finally:
         listener.close()

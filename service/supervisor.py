@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +21,12 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _HEALTHY_SECONDS = 60.0  # a driver that lived this long is started again without delay
 
 
-def driver_command(db: str, *, worker: bool) -> list[str]:
-    """The command line of the job driver."""
+def driver_command(*, worker: bool) -> list[str]:
+    """The command line of the job driver, which takes its store from GAF_DB: other users of the
+    machine see command lines, and a URL may hold a password."""
     flag = "--worker" if worker else "--no-worker"
     # -P keeps folders of the user's project that are called `db` or `tuner` out of the way.
-    return [sys.executable, "-P", "-m", "tuner.driver", "--db", db, flag]
+    return [sys.executable, "-P", "-m", "tuner.driver", flag]
 
 
 class Supervisor:
@@ -33,10 +34,15 @@ class Supervisor:
     any way, so that a killed server leaves no driver behind."""
 
     def __init__(
-        self, command: Sequence[str], on_death: Callable[[int], None] = lambda pid: None
+        self,
+        command: Sequence[str],
+        on_death: Callable[[int], None] = lambda pid: None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`on_death` hears the process id of a child that ended without being told to."""
+        """`on_death` hears the process id of a child that ended without being told to;
+        `environment` is added to this process's own."""
         self._command = list(command)
+        self._environment = {**os.environ, **(environment or {})}
         self._on_death = on_death
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep_alive, name="driver-supervisor")
@@ -76,6 +82,7 @@ class Supervisor:
         self._child = child = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
+            env=self._environment,
             start_new_session=True,  # a terminal's Ctrl-C is for the server, which tells the child
             preexec_fn=lambda: _die_with(parent),
         )

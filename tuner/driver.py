@@ -1,4 +1,4 @@
-"""The job driver: `python -P -m tuner.driver --db URL [--worker | --no-worker]`.
+"""The job driver: `python -P -m tuner.driver [--db URL] [--worker | --no-worker]`.
 
 Claims jobs from the store one after another and runs them on a device. With `--worker` (default)
 it starts a Ray of its own on this machine; with `--no-worker` it joins the cluster at `--address`
@@ -122,7 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tuner.driver", description="Runs tuning jobs.")
-    parser.add_argument("--db", required=True, help="SQLAlchemy URL of the store")
+    place = os.environ.get("GAF_DB")
+    parser.add_argument(
+        "--db", default=place, required=not place, help="SQLAlchemy URL (default: GAF_DB)"
+    )
     parser.add_argument("--worker", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--address", help="Ray cluster to join with --no-worker")
     return parser
