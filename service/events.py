@@ -8,6 +8,7 @@ data: {"sequence":17,"job":"…","kind":"progress","data":{"done":3},"created_us
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 
@@ -25,7 +26,7 @@ def first_sequence(last_event_id: str | None) -> int:
     """The number after which a stream begins; raises Problem 422."""
     if not last_event_id:
         return 0
-    if not last_event_id.isdigit():
+    if re.fullmatch("[0-9]{1,18}", last_event_id) is None:  # what 64 bits of a database hold
         raise Problem(422, "invalid-event-id", f"Last-Event-ID {last_event_id!r}: not a number")
     return int(last_event_id)
 

@@ -112,4 +112,9 @@ def _same_site(headers: Headers, host: str) -> bool:
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
-    return origin is None or host_name(urlsplit(origin).netloc) == host
+    if origin is None:
+        return True
+    try:
+        return host_name(urlsplit(origin).netloc) == host
+    except ValueError:
+        return False

@@ -12,7 +12,7 @@ from typing import NoReturn
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr, Attrs
-from kernel_gen.ir.ops import OPS
+from kernel_gen.ir.ops import OPS, OpKind
 from kernel_gen.ir.types import MAX_RANK, Dim, Shape, Sym, TensorType
 
 _DTYPES = frozenset(item.value for item in DType)
@@ -125,6 +125,8 @@ def make_call(op: str, operands: tuple[TensorType, ...], attrs: Attrs) -> Call:
         raise InvalidGraph(f"unknown op {op[:80]!r}")
     if known.arity is not None and len(operands) != known.arity:
         call.fail(f"takes {known.arity} operands, not {len(operands)}")
+    if known.arity is None and known.kind is not OpKind.FRAMEWORK and not operands:
+        call.fail("takes at least one operand")
     if set(call.attrs) != set(known.attrs):
         call.fail(f"takes attributes {sorted(known.attrs)}, not {sorted(call.attrs)}")
     return call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
@@ -118,7 +119,7 @@ def _parse_lookup(query: str) -> tuple[str, Caller]:
     if not key:
         raise InvalidInput("lookup: the query needs key=gaf1:…")
     abi = values.get("abi")
-    if abi is not None and not abi.isdigit():
+    if abi is not None and re.fullmatch("[0-9]{1,9}", abi) is None:
         raise InvalidInput(f"lookup: abi {abi[:20]!r} is not a number")
     features = frozenset(values.get("features", "").split(",")) - {""}
     number = None if abi is None else int(abi)

@@ -40,10 +40,19 @@ def node(*nodes: Node) -> Callable[[], Graph]:
 
 
 EXP, ADD = GOOD.nodes
+LAYER_NORM = attrs(axes=1, eps=1e-5, weight=False, bias=False)
 
 MALFORMED: dict[str, tuple[Callable[[], Graph], str]] = {
     "unknown op": (node(Node("frob", (0,), (1,)), ADD), r"node 0 \(frob\): unknown op 'frob'"),
     "arity": (node(Node("exp", (0, 0), (1,)), ADD), r"node 0 \(exp\).*takes 1 operands, not 2"),
+    "no operands": (
+        node(Node("softmax", (), (1,), attrs(dim=0)), ADD),
+        r"node 0 \(softmax\).*takes 1 operands, not 0",
+    ),
+    "no operands of any number": (
+        node(Node("layer_norm", (), (1,), LAYER_NORM), ADD),
+        r"node 0 \(layer_norm\).*takes at least one operand",
+    ),
     "attribute names": (
         node(Node("exp", (0,), (1,), attrs(dim=1)), ADD),
         r"node 0 \(exp\).*takes attributes \[\], not \['dim'\].*values \[0\]",

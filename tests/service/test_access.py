@@ -141,7 +141,11 @@ def test_foreign_hosts_and_origins_are_refused(locked: Service, keys: dict[Role,
     assert code_of(rebound) == (421, "wrong-host")
     port = locked.url.rpartition(":")[2]
     assert locked.http.get("/v1/jobs", headers=headers | {"Host": f"localhost:{port}"}).is_success
-    for extra in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+    for extra in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://[evil"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ):
         answer = locked.http.delete("/v1/jobs/none", headers=headers | extra)
         assert code_of(answer) == (403, "cross-site")
     same = headers | {"Origin": locked.url, "Sec-Fetch-Site": "same-origin"}

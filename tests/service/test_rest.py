@@ -16,6 +16,8 @@ from service.paging import encode_cursor
 from tests.fixtures import samples
 from tests.fixtures.server import Service
 
+NO_NUMBERS = ("x", "-1", "²", "9" * 20)  # the last one is above 64 bits
+
 
 def submit_graph(service: Service, program: Graph) -> str:
     answer = service.http.post(
@@ -169,6 +171,11 @@ def test_jobs_are_paged_by_an_opaque_cursor(service: Service) -> None:
     assert service.http.get("/v1/jobs?state=done").json()["jobs"] == []
 
 
+def test_a_cursor_that_no_database_holds_is_refused(service: Service) -> None:
+    answer = service.http.get("/v1/plans", params={"cursor": encode_cursor(2**63, "a")})
+    assert_problem(answer, 422, "invalid-cursor")
+
+
 def test_cancelling_is_idempotent_and_keeps_the_record(service: Service) -> None:
     job = submit_job(service, samples.graph())
     for _ in range(2):
@@ -210,8 +217,10 @@ def test_events_are_streamed_until_the_end_and_resumed(service: Service) -> None
     assert resumed == events[2:]
     last = {"Last-Event-ID": str(events[-1]["sequence"])}
     assert service.http.get(f"/v1/jobs/{job['id']}/events", headers=last).status_code == 204
-    bad = service.http.get(f"/v1/jobs/{job['id']}/events", headers={"Last-Event-ID": "x"})
-    assert_problem(bad, 422, "invalid-event-id")
+    for text in NO_NUMBERS:
+        bad = {"Last-Event-ID": text.encode()}
+        answer = service.http.get(f"/v1/jobs/{job['id']}/events", headers=bad)
+        assert_problem(answer, 422, "invalid-event-id")
 
 
 def test_events_arrive_while_the_job_runs(service: Service) -> None:
@@ -271,7 +280,10 @@ def test_a_lookup_names_the_job_that_is_tuning(service: Service) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-@pytest.mark.parametrize("query", ["", "key=nonsense", "key=gaf1:a:b:c:d&abi=x"])
+@pytest.mark.parametrize(
+    "query",
+    ["", "key=nonsense", *(f"key=gaf1:a:b:c:d&abi={text}" for text in NO_NUMBERS)],
+)
 def test_bad_lookups_are_problems(sqlite_service: Service, query: str) -> None:
     assert_problem(sqlite_service.http.get(f"/v1/plans/lookup?{query}"), 422, "invalid-input")
 
