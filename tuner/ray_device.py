@@ -7,6 +7,7 @@ Actors have `max_restarts=0`: when one is lost the driver makes another and repe
 from __future__ import annotations
 
 import os
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from tuner.device import LocalDevice
 from tuner.messages import KernelTask, TaskResult
 from tuner.ray_runtime import CPU_RESOURCE
 
+log = logging.getLogger(__name__)
 _LOST = (RayActorError, ActorDiedError, ActorUnavailableError)
 _START_TIMEOUT_S = 60.0
 T = TypeVar("T")
@@ -100,8 +102,9 @@ class RayDevice:
     def close(self) -> None:
         try:
             ray.get(self._actor.close.remote(), timeout=10)
-        except (*_LOST, ray.exceptions.GetTimeoutError):
-            pass  # it is gone or stuck: killing it below ends its children, too
+        except (*_LOST, ray.exceptions.GetTimeoutError) as error:
+            # Killing it below ends its children, too.
+            log.info("the device actor is gone or stuck: %s", error)
         ray.kill(self._actor)
 
     def _create(self) -> Any:

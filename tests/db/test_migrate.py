@@ -98,7 +98,7 @@ def test_passwords_stay_out_of_errors() -> None:
 
 
 def test_the_file_system_of_a_path_is_its_deepest_mount() -> None:
-    assert filesystem_of(Path("/home/a.db"), MOUNTS) == "ext4"
+    assert filesystem_of(Path("/data/a.db"), MOUNTS) == "ext4"
     assert filesystem_of(Path("/mnt/team share/a.db"), MOUNTS) == "nfs4"
     assert filesystem_of(Path("/mnt/team share/local/a.db"), MOUNTS) == "ext4"
 
@@ -106,7 +106,7 @@ def test_the_file_system_of_a_path_is_its_deepest_mount() -> None:
 def test_a_network_file_system_is_refused() -> None:
     with pytest.raises(InvalidInput, match="nfs4"):
         refuse_network_filesystem(Path("/mnt/team share/a.db"), MOUNTS)
-    refuse_network_filesystem(Path("/home/a.db"), MOUNTS)
+    refuse_network_filesystem(Path("/data/a.db"), MOUNTS)
 
 
 def test_sqlite_runs_with_a_write_ahead_log_and_foreign_keys(tmp_path: Path) -> None:
