@@ -45,16 +45,15 @@ class Runner:
     """Owns the zygote and at most one child at a time. Not thread-safe.
 
     `cores` pins children (all cores if empty); `preload` names modules the zygote imports besides
-    the child's own.
+    the child's own. A zygote or child that something else has killed is replaced.
     """
 
     def __init__(self, cores: Sequence[int] = (), preload: Sequence[str] = ()) -> None:
-        self._cores = tuple(cores)
+        self._cores, self._preload = tuple(cores), tuple(preload)
         self._child: _Child | None = None
         _remove_stale_scratch()
         self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
-        self._start_zygote(preload)
-        self._ready = False
+        self._start_zygote()
 
     def __enter__(self) -> Runner:
         return self
@@ -69,12 +68,11 @@ class Runner:
 
     def open(self, key: str, message: object, handle: int) -> None:
         """Send a block once to each child that needs it; `handle` is its memfd."""
-        child = self._current()
-        if key in child.opened:
-            return
-        child.connection.send(message)
-        socket.send_fds(child.socket, [b"\0"], [handle])
-        child.opened.add(key)
+        try:
+            self._send_block(key, message, handle)
+        except OSError:  # the child was killed while it waited
+            self._discard()
+            self._send_block(key, message, handle)
 
     def forget(self, keys: Sequence[str]) -> None:
         """The blocks of `keys` are gone: a fresh child takes the place of one that maps them."""
@@ -109,6 +107,18 @@ class Runner:
         """End the child and the zygote; idempotent."""
         if self._child is not None:
             self._discard()
+        self._end_zygote()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _send_block(self, key: str, message: object, handle: int) -> None:
+        child = self._current()
+        if key in child.opened:
+            return
+        child.connection.send(message)
+        socket.send_fds(child.socket, [b"\0"], [handle])
+        child.opened.add(key)
+
+    def _end_zygote(self) -> None:
         self._control.close()
         self._socket.close()
         try:
@@ -116,13 +126,12 @@ class Runner:
         except subprocess.TimeoutExpired:
             self._zygote.kill()
             self._zygote.wait()
-        shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def _start_zygote(self, preload: Sequence[str]) -> None:
+    def _start_zygote(self) -> None:
         ours, theirs = socket.socketpair()
         environment = {k: v for k, v in os.environ.items() if k not in _DROPPED_ENVIRONMENT}
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-        arguments = [str(theirs.fileno()), str(self.scratch), *preload]
+        arguments = [str(theirs.fileno()), str(self.scratch), *self._preload]
         with (self.scratch / "stderr.txt").open("wb") as errors:
             self._zygote = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tuner.zygote", *arguments],
@@ -136,19 +145,35 @@ class Runner:
         theirs.close()
         self._socket = ours
         self._control = Connection(os.dup(ours.fileno()))
+        self._ready = False
 
     def _current(self) -> _Child:
         if self._child is None:
-            self._child = self._fork()
+            try:
+                self._child = self._fork()
+            except (EOFError, OSError):  # the zygote was killed
+                self._end_zygote()
+                self._start_zygote()
+                self._child = self._fork_again()
         return self._child
+
+    def _fork_again(self) -> _Child:
+        try:
+            return self._fork()
+        except (EOFError, OSError) as error:
+            raise Unavailable(f"the measuring process was lost twice: {error}") from error
 
     def _fork(self) -> _Child:
         self._await_zygote()
         ours, theirs = socket.socketpair()
-        self._control.send(("fork", self._cores))
-        socket.send_fds(self._socket, [b"\0"], [theirs.fileno()])
-        theirs.close()
-        return _Child(int(self._control.recv()), ours)
+        try:
+            with theirs:
+                self._control.send(("fork", self._cores))
+                socket.send_fds(self._socket, [b"\0"], [theirs.fileno()])
+            return _Child(int(self._control.recv()), ours)
+        except (EOFError, OSError):
+            ours.close()
+            raise
 
     def _await_zygote(self) -> None:
         if self._ready:
@@ -169,11 +194,15 @@ class Runner:
         if child is None:
             return 0
         try:
-            os.kill(child.pid, signal.SIGKILL)  # of no effect on one that died of its own signal
-            self._control.send(("wait", child.pid))
-            return int(self._control.recv())
+            if self._zygote.poll() is None:
+                os.kill(child.pid, signal.SIGKILL)  # of no effect on one that died by itself
+                self._control.send(("wait", child.pid))
+                return int(self._control.recv())
+        except (EOFError, OSError):
+            self._zygote.wait()
         finally:
             child.close()
+        return int(signal.SIGKILL)  # the zygote was killed, and with it its children
 
 
 def _remove_stale_scratch() -> None:

@@ -1,6 +1,18 @@
+import os
+import signal
 import tempfile
 from pathlib import Path
 
+import pytest
+import tuner_kernels as kernels
+from tuner_kernels import kernel
+from tuner_nests import scale_nest
+
+from kernel_gen.ir.types import ValueDomain
+from kernel_gen.records import Measurement
+from tuner.device import LocalDevice
+from tuner.messages import KernelTask, NestCheck
+from tuner.protocol import Limits
 from tuner.runner import Runner
 
 
@@ -14,3 +26,28 @@ def test_scratch_of_dead_processes_is_removed() -> None:
     stale = Path(tempfile.mkdtemp(prefix="gaf-device-999999999-"))
     with Runner():
         assert not stale.exists()
+
+
+def measured(device: LocalDevice, key: str) -> bool:
+    check = NestCheck(key, scale_nest(), (ValueDomain(), ValueDomain()))
+    limits = Limits(max_samples=5, max_seconds=0.02)
+    (result,) = device.measure([KernelTask(check, kernel(kernels.RIGHT), limits=limits)])
+    return isinstance(result.result, Measurement)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("victim", ["child", "zygote"])
+def test_a_process_killed_from_outside_costs_one_kernel_at_most(victim: str) -> None:
+    device = LocalDevice()
+    try:
+        assert measured(device, "first")
+        child = device.child_pid
+        assert child is not None
+        os.kill(child if victim == "child" else parent_of(child), signal.SIGKILL)
+        measured(device, "second")  # failed if the child died after it had its operands
+        assert [measured(device, key) for key in ("third", "first")] == [True, True]
+    finally:
+        device.close()
