@@ -68,13 +68,13 @@ def parse_options(
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
     """Checked options with defaults from the environment (GAF_SERVICE, GAF_STORE)."""
-    service = service or environ.get("GAF_SERVICE") or None
+    service = _parse_url("service", service) or environ.get("GAF_SERVICE") or None
     default_miss = OnMiss.QUEUE if service else OnMiss.TUNE
     return Options(
         device=_parse_device(device),
         budget=parse_budget(budget),
         service=service,
-        store=store or environ.get("GAF_STORE") or None,
+        store=_parse_url("store", store) or environ.get("GAF_STORE") or None,
         on_miss=_parse_choice("on_miss", on_miss, OnMiss, default_miss),
         training=_parse_training(training),
         dynamic_shapes=dynamic_shapes,
@@ -87,9 +87,15 @@ def parse_options(
 def _parse_device(device: str) -> str:
     if device == "cpu":
         return device
-    if device.startswith(("ascend:", "ascend-sim:")):
+    if isinstance(device, str) and device.startswith(("ascend:", "ascend-sim:")):
         raise InvalidInput(f"device {device!r}: this version has kernels for 'cpu' only")
     raise InvalidInput(f"device {device!r} is unknown; expected 'cpu'")
+
+
+def _parse_url(name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{name} is {value!r}: expected a URL as text")
+    return value
 
 
 def _parse_training(training: bool) -> bool:
@@ -126,7 +132,12 @@ def rules_text(rules: str | Path | Mapping[str, Any] | None) -> str:
     if isinstance(rules, Mapping):
         import yaml
 
-        text = yaml.safe_dump(dict(rules), sort_keys=True)
+        try:
+            text = yaml.safe_dump(dict(rules), sort_keys=True)
+        except (yaml.YAMLError, TypeError) as error:
+            raise InvalidInput(f"rules: a mapping that YAML cannot hold: {error}") from None
+    elif not isinstance(rules, str | Path):
+        raise InvalidInput(f"rules is {rules!r}: expected a file, YAML text or a mapping")
     elif isinstance(rules, Path) or "\n" not in rules:
         text = _read_rules(Path(rules))
     else:
@@ -140,3 +151,5 @@ def _read_rules(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"rules file {path}: {error.strerror}") from error
+    except ValueError as error:  # not UTF-8, or a path that no file can have
+        raise InvalidInput(f"rules file {str(path)!r}: {error}") from error

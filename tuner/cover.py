@@ -90,6 +90,8 @@ def best_covers(
     cover at all.
     """
     problem = _Problem(program, options, frozenset(forbidden), overheads or Overheads())
+    if not problem.needed and not problem.effects:
+        return [problem.cover([])]  # every output is an input or a constant
     solver = _Solver(problem, seconds)
     covers: list[Cover] = []
     while len(covers) < k:

@@ -54,6 +54,12 @@ def test_an_argument_wins_over_the_environment():
         ({"budget": True}, "expected seconds"),
         ({"training": True}, "training=True"),
         ({"rules": "does-not-exist.yaml"}, "does-not-exist.yaml"),
+        ({"rules": "no\0file"}, "null"),
+        ({"rules": 5}, "expected a file, YAML text or a mapping"),
+        ({"rules": {"rules": object()}}, "YAML cannot hold"),
+        ({"device": 3}, "unknown"),
+        ({"store": 5}, "store is 5: expected a URL"),
+        ({"service": 5}, "service is 5: expected a URL"),
     ],
 )
 def test_a_wrong_argument_says_what_was_expected(changes, says):

@@ -162,6 +162,13 @@ def test_framework_nodes_without_readers_still_run_in_order():
     assert [group.nodes for group in plan.groups] == [(0,), (1,), (2,)]
 
 
+def test_a_program_without_nodes_is_covered_by_no_groups():
+    b = GraphBuilder()
+    b.output(b.input(T))
+    (cover,) = best_covers(b.build(), [], k=3)
+    assert (cover.plan.groups, cover.cost_us, cover.chosen) == ((), 0.0, ())
+
+
 def test_nothing_is_printed(capfd):
     program, options = crossing()
     solve_cover(program, options, k=3)
