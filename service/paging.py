@@ -26,7 +26,10 @@ def decode_cursor(text: str, *kinds: type) -> list[str | int]:
         parts = json.loads(base64.urlsafe_b64decode(padded))
     except (binascii.Error, ValueError):
         parts = None
-    fits = isinstance(parts, list) and [type(part) for part in parts] == list(kinds)
-    if not fits or any(isinstance(part, int) and abs(part) >= 2**63 for part in parts):
+    if (
+        not isinstance(parts, list)
+        or [type(part) for part in parts] != list(kinds)
+        or any(isinstance(part, int) and abs(part) >= 2**63 for part in parts)
+    ):
         raise Problem(422, "invalid-cursor", "cursor: not one that this server gave out")
     return parts

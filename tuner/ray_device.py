@@ -6,13 +6,14 @@ Actors have `max_restarts=0`: when one is lost the driver makes another and repe
 
 from __future__ import annotations
 
-import os
 import logging
+import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, RayTaskError
 
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
@@ -29,10 +30,12 @@ T = TypeVar("T")
 
 
 class _DeviceActor:
-    """Lives in a Ray worker and owns a LocalDevice."""
+    """Lives in a Ray worker and owns a LocalDevice, made at the first use: what an actor's
+    constructor raises reaches nobody as an exception of its own type."""
 
-    def __init__(self) -> None:
-        self._device = LocalDevice()
+    @cached_property
+    def _device(self) -> LocalDevice:
+        return LocalDevice()
 
     def target(self) -> Target:
         return self._device.target
@@ -114,12 +117,22 @@ class RayDevice:
     def _ask(self, call: Callable[[Any], Any], timeout_s: float | None = None) -> Any:
         """The actor's answer; an actor that is lost is replaced once."""
         try:
-            return ray.get(call(self._actor), timeout=timeout_s)
+            return _answer(call(self._actor), timeout_s)
         except ray.exceptions.GetTimeoutError:
             raise Unavailable(f"no worker offers {self._resource} within {timeout_s} s") from None
         except _LOST:
             self._actor = self._create()
         try:
-            return ray.get(call(self._actor), timeout=timeout_s)
+            return _answer(call(self._actor), timeout_s)
         except _LOST as error:
             raise Unavailable(f"the device actor was lost twice: {error}") from error
+
+
+def _answer(reference: Any, timeout_s: float | None) -> Any:
+    """What a call gave; Unavailable as it was raised there, without Ray's traceback."""
+    try:
+        return ray.get(reference, timeout=timeout_s)
+    except RayTaskError as error:
+        if isinstance(error.cause, Unavailable):
+            raise Unavailable(str(error.cause)) from error
+        raise

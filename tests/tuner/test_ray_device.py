@@ -11,6 +11,7 @@ import tuner_kernels as kernels
 from tuner_kernels import kernel
 from tuner_nests import scale_nest
 
+from kernel_gen.errors import Unavailable
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Measurement
 from tuner.messages import KernelTask, NestCheck
@@ -48,3 +49,16 @@ def test_the_actor_runs_at_normal_priority(ray_device: RayDevice) -> None:
 def test_ray_leaves_the_signal_handlers_alone(ray_device: RayDevice) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_the_device_lacks_is_said_in_its_own_words(ray_device: RayDevice) -> None:
+    import ray
+
+    @ray.remote(num_cpus=0)
+    def without_compiler() -> None:
+        from kernel_gen.errors import Unavailable
+
+        raise Unavailable("no C++ compiler: install g++")
+
+    with pytest.raises(Unavailable, match=r"^no C\+\+ compiler: install g\+\+$"):
+        ray_device._ask(lambda actor: without_compiler.remote())
