@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
-from sqlalchemy.exc import DataError, IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, OperationalError
 
 from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 
@@ -91,7 +91,10 @@ def create_engine(url: URL) -> Engine:
         return sa.create_engine(url, pool_size=10, max_overflow=20, pool_pre_ping=True)
     database = Path(str(url.database))
     refuse_network_filesystem(database)
-    database.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"database: folder {database.parent}: {error.strerror}") from error
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, max_overflow=20)
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
@@ -219,3 +222,11 @@ def _typed_errors() -> Iterator[None]:
     except (DataError, UnicodeEncodeError) as error:
         # A zero character or half a surrogate pair, say.
         raise InvalidInput("a text holds characters that the database cannot store") from error
+    except DatabaseError as error:
+        if type(error) is not DatabaseError:
+            raise
+        # SQLite's word for a damaged file has no class of its own.
+        raise Unavailable(
+            f"database: {error.orig}: move the file away, a new one is made, or put a backup in "
+            "its place"
+        ) from error

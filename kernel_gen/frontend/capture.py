@@ -7,6 +7,7 @@ with just those operators decomposed, and read again.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from kernel_gen.frontend.reader import read, without_rule
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.tidy import tidy, with_strides
 
+_ONE_AT_A_TIME = threading.RLock()  # torch.export keeps its state in the process
 _ROUNDS = 4  # decompositions may use operators that need decomposing themselves
 
 
@@ -49,9 +51,17 @@ def capture(
 
     `model` is an nn.Module or any function of tensors. `example_inputs` is the tuple (or list) of
     positional arguments, a single tensor, or a mapping of keyword arguments; arguments may be
-    nested. `dynamic_shapes` is torch.export's. Raises UnsupportedModel with what to do.
+    nested. `dynamic_shapes` is torch.export's. Raises UnsupportedModel with what to do. Threads
+    take turns.
     """
     args, kwargs = split_inputs(example_inputs, example_kwargs)
+    with _ONE_AT_A_TIME:
+        return _capture(model, args, kwargs, dynamic_shapes)
+
+
+def _capture(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+) -> Captured:
     program = export(as_module(model), args, kwargs, dynamic_shapes)
     literals, layouts = literal_names(program.graph), result_layouts(program)
     try:

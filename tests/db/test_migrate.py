@@ -15,7 +15,7 @@ from db.engine import Database, filesystem_of, parse_url, refuse_network_filesys
 from db.errors import SchemaMismatch
 from db.migrate import back_up, current_revision, differences, head_revision, upgrade
 from db.store import Store
-from kernel_gen.errors import InternalError, InvalidInput
+from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 from tests.fixtures import samples
 from tests.fixtures.postgres import PostgresServer
 
@@ -113,6 +113,15 @@ def test_sqlite_runs_with_a_write_ahead_log_and_foreign_keys(tmp_path: Path) -> 
     with Store(f"sqlite:///{tmp_path / 'store.db'}") as store, store.database.read() as connection:
         assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
         assert connection.scalar(sa.text("PRAGMA foreign_keys")) == 1
+
+
+def test_a_file_that_is_no_database_or_has_no_place_says_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "store.sqlite"
+    file.write_bytes(b"no database" * 1000)
+    with pytest.raises(Unavailable, match="not a database: move the file away"):
+        Store(f"sqlite:///{file}")
+    with pytest.raises(Unavailable, match=r"folder .*: Not a directory"):
+        Store(f"sqlite:///{file}/below/store.sqlite")
 
 
 def test_rebuilding_a_table_keeps_the_rows_that_refer_to_it(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
@@ -357,3 +358,10 @@ def test_recurrent_layers_stay_with_torch_and_are_not_random() -> None:
     captured = assert_as_eager(nn.LSTM(5, 3, batch_first=True).eval(), (X[None],))
     codes = [n.attr("code") for n in captured.graph.nodes if n.op == "framework"]
     assert codes == ["no-lowering"]
+
+
+def test_threads_may_capture_at_the_same_time() -> None:
+    models = [Mlp().eval() for _ in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        graphs = list(pool.map(lambda model: capture(model, (X,)).graph.digest, models))
+    assert len(set(graphs)) == 1
