@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install --quiet --upgrade pip
 	@echo "Installing PyTorch ($(TORCH))"
 	@$(if $(TORCH_INDEX),,$(BIN)/python -m pip install --quiet --dry-run --report - '$(TORCH)' 2>/dev/null \
-	  | grep -q 'nvidia' && echo "  This default build brings CUDA and downloads several GB;" \
+	  | grep -q '"name": "\(nvidia\|cuda\)' && echo "  This default build brings CUDA and downloads several GB;" \
 	  "TORCH_INDEX=<URL of PyTorch's CPU wheels> make venv avoids that." || true)
 	@$(PIP) install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) '$(TORCH)'
 	@echo "Installing the rest (about a minute)"

@@ -35,7 +35,7 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
     from rich.text import Text
 
     _, report = _parts(subject)
-    table = Table(title=f"plan {report.key}", title_justify="left")
+    table = Table()
     for column in ("#", "ops", "runs as"):
         table.add_column(column)
     table.add_column("µs", justify="right")
@@ -43,10 +43,12 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
         time = "" if group.measured_us is None else f"{group.measured_us:.1f}"
         table.add_row(str(number), Text(" + ".join(group.ops)), Text(group.template), time)
     console = Console(file=file)
+    console.print(Text(f"plan {report.key}"), soft_wrap=True)
     console.print(table)
-    console.print(Text(_summary(report)))
+    console.print(Text(_summary(report)), soft_wrap=True)
     for refused in report.unfused:
-        console.print(Text(f"not fused: {refused.op}: {refused.sentence} [{refused.code}]"))
+        line = f"not fused: {refused.op}: {refused.sentence} [{refused.code}]"
+        console.print(Text(line), soft_wrap=True)
 
 
 def _summary(report: FusionReport) -> str:

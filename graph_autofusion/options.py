@@ -74,7 +74,7 @@ def parse_options(
         device=_parse_device(device),
         budget=parse_budget(budget),
         service=service,
-        store=_parse_url("store", store) or environ.get("GAF_STORE") or None,
+        store=_parse_store(store, environ.get("GAF_STORE")),
         on_miss=_parse_choice("on_miss", on_miss, OnMiss, default_miss),
         training=_parse_training(training),
         dynamic_shapes=dynamic_shapes,
@@ -82,6 +82,15 @@ def parse_options(
         numerics=_parse_numerics(numerics),
         strict=strict,
     )
+
+
+def _parse_store(store: Any, default: str | None) -> str | None:
+    name, url = ("store", _parse_url("store", store)) if store else ("GAF_STORE", default or None)
+    if url is not None and "://" not in url:
+        raise InvalidInput(
+            f"{name} is {url!r}: expected sqlite:///FILE or postgresql://USER@HOST/NAME"
+        )
+    return url
 
 
 def _parse_device(device: str) -> str:

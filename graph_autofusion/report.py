@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import FrameworkGroup, FusionGroup, Kernel, Plan, Unfused
 
 _NOT_COMPUTING = frozenset((OpKind.VIEW, OpKind.SOURCE))
@@ -110,7 +111,7 @@ def _groups(plan: Plan) -> tuple[GroupReport, ...]:
 
 
 def _framework(plan: Plan, group: FrameworkGroup) -> GroupReport:
-    ops = tuple(plan.program.nodes[i].op for i in group.nodes)
+    ops = tuple(node_label(plan.program.nodes[i]) for i in group.nodes)
     return GroupReport(ops, f"framework ({group.code})", None)
 
 

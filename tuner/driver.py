@@ -102,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit status."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     address = options.address or os.environ.get("RAY_ADDRESS")
     if not options.worker and address is None:
         print("--no-worker needs --address or RAY_ADDRESS", file=sys.stderr)

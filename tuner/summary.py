@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Plan, SearchSummary, Unfused
 from tuner.costs import CostBook
 from tuner.meter import Meter
@@ -54,10 +55,12 @@ def _unfused(plan: Plan, prepared: Prepared) -> tuple[Unfused, ...]:
     for group in plan.cover.groups:
         nodes = computing_nodes(program, group.nodes)
         if isinstance(group, FrameworkGroup) and not group.is_constant:
-            found += [Unfused(program.nodes[n].op, group.code, group.sentence) for n in nodes]
+            found += [
+                Unfused(node_label(program.nodes[n]), group.code, group.sentence) for n in nodes
+            ]
         elif isinstance(group, FusionGroup) and len(nodes) == 1:
             refusal = next((r for pair, r in pairs.items() if nodes[0] in pair), None)
             code = refusal.code if refusal else "not-faster"
             sentence = refusal.sentence if refusal else _NOT_FASTER
-            found.append(Unfused(program.nodes[nodes[0]].op, code, sentence))
+            found.append(Unfused(node_label(program.nodes[nodes[0]]), code, sentence))
     return tuple(found)

@@ -48,7 +48,7 @@ def demo(
             facts = _tune_and_deploy(console, url, folder, Budget(seconds), output)
             if as_json:
                 print_json(facts)
-            _show(console, facts, url)
+            _show(console, facts)
             if sys.stdin.isatty() and sys.stdout.isatty():
                 _say(console, f"the dashboard stays on {url} until you press Enter")
                 sys.stdin.readline()
@@ -64,7 +64,7 @@ def _tune_and_deploy(
     graph = capture(model, x)
     with Client(url) as client:
         job = client.submit(graph, budget=budget)
-        _say(console, f"submitted as job {job.id}")
+        _say(console, f"submitted as job {job.id}, tuning for {budget.seconds:.0f} s")
         with tuning_progress(budget) as on_event:
             for event in job.events():
                 on_event(event)
@@ -140,10 +140,10 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def _say(console: Console, text: str) -> None:
-    console.print(Text(text))
+    console.print(Text(text), soft_wrap=True)
 
 
-def _show(console: Console, facts: dict[str, Any], url: str) -> None:
+def _show(console: Console, facts: dict[str, Any]) -> None:
     report = facts["report"]
     lines = [
         "",
@@ -157,7 +157,6 @@ def _show(console: Console, facts: dict[str, Any], url: str) -> None:
         *(f"fused: {' + '.join(g['ops'])}  [{g['template']}]" for g in report["groups"]),
         *(f"not fused: {u['op']}: {u['sentence']} [{u['code']}]" for u in report["unfused"]),
         f"pictures: {', '.join(facts['pictures'])}",
-        f"dashboard: {url}",
     ]
     for line in lines:
         _say(console, line)

@@ -102,6 +102,9 @@ def _folder(what: str, path: Path) -> Finding:
 
 def _store() -> Finding:
     store = os.environ.get("GAF_STORE") or default_store()
+    if "://" not in store:
+        fix = "GAF_STORE=sqlite:///FILE or postgresql://USER@HOST/NAME"
+        return Finding("store", "missing", f"GAF_STORE is {store!r}, not a URL", fix)
     if not store.startswith("sqlite:///"):
         return Finding("store", "ok", store.partition("://")[0] + " (GAF_STORE)")
     return _folder("store", Path(store.removeprefix("sqlite:///")).expanduser().parent)

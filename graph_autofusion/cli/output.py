@@ -19,6 +19,7 @@ ApiKeyOption = Annotated[
     str | None, typer.Option("--api-key", envvar="GAF_API_KEY", help="key for the service")
 ]
 DEFAULT_SERVICE = "http://127.0.0.1:8400"
+_ANY_WIDTH = 100_000
 
 
 def print_json(value: Any) -> None:
@@ -36,15 +37,19 @@ def print_rows(
         return
     table = Table(title=title, title_justify="left")
     for column in columns:
-        table.add_column(column.replace("_", " "))
+        table.add_column(column.replace("_", " "), overflow="fold")
     for row in kept:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # whoever reads a pipe wants whole cells
+        free = console.options.update(max_width=_ANY_WIDTH)
+        console.width = max(console.width, console.measure(table, options=free).maximum)
+    console.print(table)
 
 
 def print_line(text: str) -> None:
     """One line for people, without markup."""
-    Console().print(Text(text))
+    Console().print(Text(text), soft_wrap=True)
 
 
 def print_result(value: Any, text: str, as_json: bool) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +21,7 @@ from graph_autofusion.cli.output import (
 from graph_autofusion.client import Client
 
 app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)
-_COLUMNS = ("id", "key", "status", "speedup", "created_us")
+_COLUMNS = ("id", "status", "speedup", "created", "key")
 
 
 @app.callback()
@@ -38,8 +40,18 @@ def list_(
     if as_json:
         print_json(found)
         return
-    rows = [tuple(plan.get(column) for column in _COLUMNS) for plan in found]
-    print_rows(rows, _COLUMNS, title="plans", as_json=False)
+    print_rows([_row(plan) for plan in found], _COLUMNS, title="plans", as_json=False)
+
+
+def _row(plan: Mapping[str, Any]) -> tuple[Any, ...]:
+    speedup, created = plan.get("speedup"), datetime.fromtimestamp(plan["created_us"] / 1e6)
+    return (
+        plan["id"],
+        plan["status"],
+        None if speedup is None else f"{speedup:.2f}x",
+        f"{created:%Y-%m-%d %H:%M}",
+        plan["key"],
+    )
 
 
 @app.command("revoke")

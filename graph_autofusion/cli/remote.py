@@ -121,6 +121,6 @@ def devices(
     if as_json:
         print_json(found)
         return
-    columns = tuple(found[0]) if found else ("name",)
-    rows = [tuple(device[column] for column in columns) for device in found]
+    columns = ("worker", "device", "state", "job", "alive", "target")
+    rows = [tuple(device.get(column) for column in columns) for device in found]
     print_rows(rows, columns, title="devices", as_json=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -64,11 +66,21 @@ def _capture(text: str) -> Subject:
     factory = getattr(_import(module_name), attribute, None)
     if not callable(factory):
         raise InvalidInput(f"{module_name} has no callable {attribute!r}")
+    _require_no_arguments(text, factory)
     made = factory()
     if not (isinstance(made, tuple) and len(made) == 2):
         raise InvalidInput(f"{text} returned {type(made).__name__}, not (model, example_inputs)")
     model, inputs = made
     return Subject(capture(model, inputs), model, inputs)
+
+
+def _require_no_arguments(text: str, factory: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(factory).bind()
+    except TypeError as error:
+        raise InvalidInput(f"{text} cannot be called without arguments: {error}") from error
+    except ValueError:
+        return  # a callable that does not show its parameters
 
 
 def _import(name: str) -> ModuleType:

@@ -39,7 +39,7 @@ def unfusable(node: Node) -> Refusal | None:
         code, sentence = node.attr("code"), node.attr("sentence")
         return Refusal(str(code or "framework-op"), str(sentence or "The framework runs this op."))
     if node.op == "convolution":
-        return Refusal("library-op", f"{described(node)}: convolutions are run by the library")
+        return Refusal("library-op", "Convolutions are run by the library.")
     return None
 
 

@@ -12,7 +12,7 @@ from service.api.jobs import visible_tenant
 from service.context import Context, Shared
 from service.dashboard.login import Viewer
 from service.dashboard.templates import page
-from service.dashboard.views import framework_rows, kernel_rows, summarise
+from service.dashboard.views import kernel_rows, summarise
 from service.paging import decode_cursor, encode_cursor
 
 router = APIRouter(include_in_schema=False)
@@ -99,8 +99,7 @@ def plans_page(
 def plan_page(plan_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
     row = context.store.plans.row(plan_id)
     plan = context.store.plans.get(plan_id)
-    values: dict[str, Any] = {"kernels": kernel_rows(plan), "framework": framework_rows(plan)}
-    return page(request, "plan.html", row=row, plan=plan, **values)
+    return page(request, "plan.html", row=row, plan=plan, kernels=kernel_rows(plan))
 
 
 @router.get("/graphs/{graph_id}")

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.store import Store
-from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.records import Job, JobEvent
-from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Kernel, Plan
 from service.dashboard.numbers import show_us
 
@@ -101,15 +99,6 @@ class KernelRow:
     decisions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FrameworkRow:
-    """One group that torch runs."""
-
-    ops: tuple[str, ...]
-    code: str
-    sentence: str
-
-
 def kernel_rows(plan: Plan) -> list[KernelRow]:
     """Kernels in execution order."""
     return [
@@ -126,16 +115,3 @@ def kernel_rows(plan: Plan) -> list[KernelRow]:
 def _decision(kind: str, args: dict[str, Any]) -> str:
     said = ", ".join(f"{name}={value}" for name, value in args.items())
     return f"{kind}({said})"
-
-
-def framework_rows(plan: Plan) -> list[FrameworkRow]:
-    """Groups that torch runs, in execution order."""
-    return [
-        FrameworkRow(
-            tuple(node_label(plan.program.nodes[index]) for index in group.nodes),
-            group.code,
-            group.sentence,
-        )
-        for group in plan.cover.groups
-        if isinstance(group, FrameworkGroup)
-    ]

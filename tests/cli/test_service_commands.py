@@ -108,6 +108,7 @@ def test_a_service_that_is_away_is_named(gaf: Gaf) -> None:
         (("submit", "nothing"), "module:callable"),
         (("submit", "no_such_module_here:build"), "cannot import"),
         (("submit", "torch:no_such_thing"), "has no callable"),
+        (("submit", "torch.nn:Linear"), "cannot be called without arguments"),
         (("tune", "torch:get_num_threads"), "not (model, example_inputs)"),
         (("tune", "/nowhere.py:build"), "is not a Python file"),
         (("tune", "torch:rand", "--numerics", "odd"), "'fast' or 'strict'"),

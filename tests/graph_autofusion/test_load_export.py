@@ -77,6 +77,7 @@ def plan(gaf_compiler: Compiler) -> Plan:
 def test_print_graph_names_ops_times_and_refusals(plan: Plan) -> None:
     text = io.StringIO()
     gaf.print_graph(plan, text)
+    assert f"plan {plan.key}\n" in text.getvalue()  # on one line, to be copied
     assert "fusion rate" in text.getvalue()
     assert "speedup 2.00x" in text.getvalue()
     with pytest.raises(gaf.InvalidInput, match="has no plan"):

@@ -59,6 +59,7 @@ def test_an_argument_wins_over_the_environment():
         ({"rules": {"rules": object()}}, "YAML cannot hold"),
         ({"device": 3}, "unknown"),
         ({"store": 5}, "store is 5: expected a URL"),
+        ({"store": "plans.db"}, "store is 'plans.db': expected sqlite:///FILE"),
         ({"service": 5}, "service is 5: expected a URL"),
     ],
 )
