@@ -154,7 +154,11 @@ def _show(console: Console, facts: dict[str, Any]) -> None:
         f"fetched and ready in {facts['optimize_seconds']:.2f} s, capture included: "
         f"cache {report['cache']}, {report['trials']} trials",
         "",
-        *(f"fused: {' + '.join(g['ops'])}  [{g['template']}]" for g in report["groups"]),
+        *(
+            f"fused: {' + '.join(g['ops'])}  [{g['template']}]"
+            for g in report["groups"]
+            if len(g["ops"]) > 1 and not g["template"].startswith("framework")
+        ),
         *(f"not fused: {u['op']}: {u['sentence']} [{u['code']}]" for u in report["unfused"]),
         f"pictures: {', '.join(facts['pictures'])}",
     ]
