@@ -82,7 +82,7 @@ def autofusion(
     options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """The backend. `options` takes the keyword arguments of `gaf.optimize`; `mode` is ignored."""
-    return _Compiled(graph, example_inputs, parse_options(**{**_DEFAULTS, **(options or {})}))
+    return _Compiled(graph, example_inputs, parse_options(**(options or {})))
 
 
 def _copy(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -126,17 +126,3 @@ def _numbers(graph: torch.fx.GraphModule) -> frozenset[int]:
     if found:
         graph.recompile()
     return frozenset(found)
-
-
-_DEFAULTS: dict[str, Any] = {
-    "device": "cpu",
-    "budget": None,
-    "service": None,
-    "store": None,
-    "on_miss": None,
-    "training": False,
-    "dynamic_shapes": None,
-    "rules": None,
-    "numerics": "fast",
-    "strict": False,
-}

@@ -55,16 +55,16 @@ def parse_budget(budget: Budget | float | int | None) -> Budget:
 
 def parse_options(
     *,
-    device: str,
-    budget: Budget | float | None,
-    service: str | None,
-    store: str | None,
-    on_miss: str | None,
-    training: bool,
-    dynamic_shapes: Any,
-    rules: str | Path | Mapping[str, Any] | None,
-    numerics: str,
-    strict: bool,
+    device: str = "cpu",
+    budget: Budget | float | None = None,
+    service: str | None = None,
+    store: str | None = None,
+    on_miss: str | None = None,
+    training: bool = False,
+    dynamic_shapes: Any = None,
+    rules: str | Path | Mapping[str, Any] | None = None,
+    numerics: str = "fast",
+    strict: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
     """Checked options with defaults from the environment (GAF_SERVICE, GAF_STORE)."""

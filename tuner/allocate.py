@@ -18,7 +18,7 @@ from tuner.costs import CostBook
 
 _HALF_LIFE_TRIALS = 8
 _LEAST_ROOM = 0.05  # the model is no oracle: there may be room where it sees none
-_FIRST_TRIALS = 3  # what a nest of the cover gets before gains are compared
+_FIRST_TRIALS = 2  # what a nest of the cover gets before gains are compared
 
 
 @dataclass(frozen=True, slots=True)

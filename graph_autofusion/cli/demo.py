@@ -50,8 +50,10 @@ def demo(
                 print_json(facts)
             _show(console, facts)
             if sys.stdin.isatty() and sys.stdout.isatty():
-                _say(console, f"the dashboard stays on {url} until you press Enter")
+                _say(console, f"dashboard: {url}, until you press Enter")
                 sys.stdin.readline()
+            else:
+                _say(console, f"dashboard: {url}, which stops now (no terminal)")
 
 
 def _tune_and_deploy(
@@ -160,6 +162,7 @@ def _show(console: Console, facts: dict[str, Any]) -> None:
             if len(g["ops"]) > 1 and not g["template"].startswith("framework")
         ),
         *(f"not fused: {u['op']}: {u['sentence']} [{u['code']}]" for u in report["unfused"]),
+        *(["not fused: nothing"] if not report["unfused"] else []),
         f"pictures: {', '.join(facts['pictures'])}",
     ]
     for line in lines:

@@ -37,13 +37,9 @@ def tune(
     from kernel_gen.records import Budget
 
     options = parse_options(
-        device="cpu",
         budget=Budget(seconds, trials),
-        service=None,
         store=store,
         on_miss="tune",
-        training=False,
-        dynamic_shapes=None,
         rules=rules,
         numerics=numerics,
         strict=True,

@@ -10,19 +10,7 @@ from kernel_gen.errors import InvalidInput
 
 
 def _options(environ: dict[str, str] | None = None, **changes):
-    given = {
-        "device": "cpu",
-        "budget": None,
-        "service": None,
-        "store": None,
-        "on_miss": None,
-        "training": False,
-        "dynamic_shapes": None,
-        "rules": None,
-        "numerics": "fast",
-        "strict": False,
-    }
-    return parse_options(**{**given, **changes}, environ=environ or {})
+    return parse_options(**changes, environ=environ or {})
 
 
 def test_defaults_are_a_minute_here_without_a_service():
