@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 pytest_plugins = ["tests.fixtures.postgres"]
 
 _LATE = ("postgres", "browser", "slow", "ray")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C works in tests and their children also where a shell has started the tests in the
+    background, with SIGINT ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
