@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from db.jobs import Idempotency
 from db.schema import Role
 from db.tenants import Principal
+from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.records import JobState
 from kernel_gen.runtime.key import plan_key
@@ -37,6 +38,8 @@ def create_job(
     """
     request = submission.request()
     load_rules(request.rules or None)
+    if request.training:
+        raise InvalidInput("training: plans for backward graphs are not available in this version")
     graph = context.store.graphs.get(request.graph_digest)
     key = plan_key(
         graph,

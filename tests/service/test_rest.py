@@ -113,6 +113,7 @@ def test_a_job_whose_plan_exists_is_born_done_unless_forced(service: Service) ->
         ({"graph": "0" * 64}, 404, "not-found"),
         ({"budget": {"seconds": -1}}, 422, "invalid-request"),
         ({"numerics": "sloppy"}, 422, "invalid-request"),
+        ({"training": True}, 422, "invalid-input"),
         ({"unknown": 1}, 422, "invalid-request"),
         ({"device": "ascend:0"}, 422, "invalid-input"),
         ({"target": "cpu-none"}, 422, "invalid-input"),
