@@ -65,12 +65,13 @@ def reduction_length(nest: LoopNest) -> int:
     longest = 1
     for statement in nest.statements:
         if isinstance(statement, Reduce | Contract):
-            length = math.prod(_extent(nest.axis(name).extent) for name in statement.axes)
+            length = math.prod(known_extent(nest.axis(name).extent) for name in statement.axes)
             longest = max(longest, length)
     return longest
 
 
-def _extent(dim: Dim) -> int:
+def known_extent(dim: Dim) -> int:
+    """The extent, 1 where it is symbolic."""
     return dim if isinstance(dim, int) else 1
 
 

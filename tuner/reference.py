@@ -18,7 +18,7 @@ from kernel_gen.ir.loopnest import Buffer, BufferRole, Contract, LoopNest
 from kernel_gen.ir.types import TensorType
 from tuner import shared_memory
 from tuner.boundary import with_ambiguity
-from tuner.check import Tolerance, differing, tolerance, value_scale
+from tuner.check import Tolerance, differing, known_extent, tolerance, value_scale
 from tuner.messages import CheckSet, NestCheck, OpenCheck
 from tuner.operands import mixed_operands, plain_operands
 
@@ -106,8 +106,7 @@ def laid_out(array: Array, kind: TensorType) -> Array:
     equal, so use the result and not `array`."""
     if kind.strides is None or not array.size:
         return array
-    steps = zip(array.shape, kind.strides, strict=True)
-    memory = np.zeros(1 + sum((extent - 1) * step for extent, step in steps), array.dtype)
+    memory = np.zeros(shared_memory.span(array.shape, kind.strides), array.dtype)
     strides = tuple(array.itemsize * step for step in kind.strides)
     view = np.lib.stride_tricks.as_strided(memory, array.shape, strides)
     np.copyto(view, array)
@@ -181,15 +180,12 @@ def _macs(nest: LoopNest) -> int:
     """Multiplications of the nest's matrix products."""
     live = nest.statement_axes()
     return sum(
-        math.prod(_extent(nest, axis) for axis in {*live[position], *statement.axes})
+        math.prod(
+            known_extent(nest.axis(axis).extent) for axis in {*live[position], *statement.axes}
+        )
         for position, statement in enumerate(nest.statements)
         if isinstance(statement, Contract)
     )
-
-
-def _extent(nest: LoopNest, axis: str) -> int:
-    extent = nest.axis(axis).extent
-    return extent if isinstance(extent, int) else 1
 
 
 def _boundary_tolerance(nest: LoopNest) -> float:

@@ -34,10 +34,7 @@ class ArraySpec:
     @property
     def elems(self) -> int:
         """Elements from the first to the last one, gaps included."""
-        if 0 in self.shape:
-            return 0
-        steps = zip(self.shape, self.strides, strict=True)
-        return 1 + sum((extent - 1) * stride for extent, stride in steps) // self.dtype.bytes
+        return span(self.shape, tuple(step // self.dtype.bytes for step in self.strides))
 
     @property
     def nbytes(self) -> int:
@@ -50,6 +47,14 @@ class BlockSpec:
 
     arrays: tuple[ArraySpec, ...]
     nbytes: int
+
+
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the last one of such a tensor, gaps included; 0 if it is empty."""
+    if 0 in shape:
+        return 0
+    steps = zip(shape, strides, strict=True)
+    return 1 + sum((extent - 1) * stride for extent, stride in steps)
 
 
 def layout(arrays: Sequence[tuple[DType, Array]]) -> BlockSpec:

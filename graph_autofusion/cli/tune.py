@@ -14,6 +14,7 @@ from graph_autofusion.options import parse_options
 from graph_autofusion.report import report_of
 from graph_autofusion.resolver import Resolver
 from kernel_gen.errors import Unavailable
+from kernel_gen.records import Budget
 
 Seconds = Annotated[float, typer.Option("--seconds", help="budget of the search")]
 Trials = Annotated[int | None, typer.Option("--trials", help="most trials to run")]
@@ -34,8 +35,6 @@ def tune(
     as_json: JsonFlag = False,
 ) -> None:
     """Find the fastest plan for a program on this machine, and keep it in the bundle cache."""
-    from kernel_gen.records import Budget
-
     options = parse_options(
         budget=Budget(seconds, trials),
         store=store,
