@@ -50,7 +50,12 @@ format: $(STAMP) ## rewrite files to the house style
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-bench: $(STAMP) ## the suite against its peers, interleaved; writes docs/benchmarks
+$(VENV)/.bench: $(STAMP)
+	@echo "Installing the peers of the suite (ONNX Runtime, OpenVINO, XLA)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[server,dev,bench]'
+	@touch $@
+
+bench: $(VENV)/.bench ## the suite against its peers, interleaved; writes docs/benchmarks
 	$(BIN)/python -m benchmarks.suite --output docs/benchmarks
 
 golden: $(STAMP) ## regenerate the golden texts of generated code
