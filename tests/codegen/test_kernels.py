@@ -174,6 +174,25 @@ def test_integer_division_by_zero_is_an_error_not_a_crash(compiler: Compiler, op
     assert run_one(compiler, graph, [a, b], "pointwise")[0] == 1
 
 
+@pytest.mark.parametrize("dtype", [I32, I64])
+@pytest.mark.parametrize("op", ["floor_div", "remainder", "fmod"])
+def test_integers_wrap_in_quotients(compiler: Compiler, op: str, dtype: DType) -> None:
+    """x / 7 beside (-x) / 7, which compilers may take for the first one's negation."""
+    b = GraphBuilder()
+    x = b.input(tensor(9, dtype=dtype))
+    seven = b.constant(np.asarray(7, numpy_dtype(dtype)))
+    for value in (x, b.op("neg", x)):
+        b.output(b.op(op, value, seven))
+    least = np.iinfo(numpy_dtype(dtype)).min
+    given = np.array([least, least + 1, -8, -7, -1, 0, 7, 8, -1 - least], numpy_dtype(dtype))
+    case = case_of(b.build(), [given])
+    bench = KernelBench(compiler, host_target())
+    for axis in ("scalar", "contiguous"):
+        bench.add(case.lowered.nest, "loops", axis=axis)
+    for kernel in bench.build():
+        case.check(kernel)
+
+
 def test_nan_wins_extremes(compiler: Compiler) -> None:
     x = np.arange(60, dtype=np.float32).reshape(2, 30)
     x[1, 7] = np.nan

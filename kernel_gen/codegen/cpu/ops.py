@@ -45,6 +45,13 @@ LOGICAL = {
 _ON_BOOL = {"add": "|", "mul": "&", "maximum": "|", "minimum": "&", **LOGICAL}
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
 _ROUNDING = ("floor", "ceil", "round", "trunc")
+_UNSIGNED_C = {
+    DType.I64: "gaf_u64",
+    DType.I32: "unsigned",
+    DType.I16: "unsigned short",
+    DType.I8: "unsigned char",
+    DType.U8: "unsigned char",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,22 +257,23 @@ class OpWriter:
         )
 
     def _scalar_division(self, op: str, dtype: DType) -> str:
+        """By magnitudes: nothing overflows at the least integer, and GCC cannot take (-x) / b for
+        -(x / b), which it does even where integers wrap (false at the least integer)."""
         c, name = SCALAR_C[dtype], f"gaf_{op}_{dtype}"
-        floor = "" if op == "fmod" else " && (r < 0) != (b < 0)"
+        u = _UNSIGNED_C[dtype]
+        differ, rest = "(a < 0) != (b < 0)", f"({c})(a < 0 ? -r : r)"
         result = {
-            "floor_div": "a / b - (r != 0 && (r < 0) != (b < 0))",
-            "remainder": f"r != 0{floor} ? r + b : r",
-            "fmod": "r",
+            "floor_div": f"{differ} ? -({u})(q + (r != 0)) : q",
+            "remainder": f"r != 0 && {differ} ? {rest} + b : {rest}",
+            "fmod": rest,
         }[op]
-        minus_one = "-a" if op == "floor_div" else "0"
-        signed = (
-            f"  if (b == ({c})-1) return ({c})({minus_one});\n" if dtype is not DType.U8 else ""
-        )
         return self.unit.helper(
             name,
             f"static inline {c} {name}({c} a, {c} b, int, int *status) {{\n"
             "  if (b == 0) { *status = 1; return 0; }\n"
-            f"{signed}  const {c} r = ({c})(a % b);\n  return ({c})({result});\n}}",
+            f"  const {u} m = a < 0 ? -({u})a : ({u})a, n = b < 0 ? -({u})b : ({u})b;\n"
+            f"  const {u} q = m / n, r = m - q * n;\n"
+            f"  return ({c})({result});\n}}",
         )
 
     def _shift(self, op: str, dtype: DType, vector: bool) -> str:
