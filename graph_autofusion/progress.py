@@ -34,6 +34,18 @@ def tuning_progress(budget: Budget) -> Iterator[OnEvent]:
         yield on_event
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A spinner on a terminal's standard error for work whose end is not known."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
 def describe_progress(event: dict[str, Any]) -> str:
     """One line for a progress event: `tune-groups 12/40, best 81.2 µs`."""
     text = str(event.get("phase", "tuning"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kernel_gen.errors import InternalError
+from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.runtime.assemble import assemble
@@ -21,17 +22,21 @@ from tuner.contest import (
     Interleave,
     TimeGraph,
 )
+from tuner.protocol import THOROUGH, Limits
 from tuner.runner import Runner
 
 _UNKNOWN = SearchSummary(0.0, 0.0, 0.0, False, 0, 0, 0.0, 0.0)
 _BASELINE_TIMEOUT_S = 120.0
 
 
-class ProgramBench:
-    """Times graphs and plans in a child that has torch. Not thread-safe."""
+class PlanBench:
+    """Checks and times built plans in a child that has torch; needs no compiler. Not thread-safe.
 
-    def __init__(self, compiler: Compiler, target: Target, cores: Sequence[int]) -> None:
-        self._compiler, self._target, self._threads = compiler, target, len(cores)
+    `cores` are the CPU numbers it may use; plans run with one thread per core.
+    """
+
+    def __init__(self, cores: Sequence[int]) -> None:
+        self._threads = len(cores)
         self._runner = Runner(cores, preload=("tuner.torch_child",))
 
     @property
@@ -43,14 +48,23 @@ class ProgramBench:
         """Times of graphs as torch runs them, in order."""
         return [self._time_graph(task) for task in tasks]
 
-    def contest(self, task: ContestTask) -> ContestResult:
-        """Builds, checks and times the entries; see `ContestTask`."""
-        built = self._assemble(task)
-        checked = [self._checked(task, plan) for plan in built]
-        right = [plan for plan in checked if isinstance(plan, Plan)]
-        times = self._interleave(task, right)
+    def compare(
+        self,
+        graph: Graph,
+        plans: Sequence[Plan | Failure],
+        *,
+        seconds: float,
+        limits: Limits = THOROUGH,
+        timeout_s: float = 30.0,
+    ) -> ContestResult:
+        """Checks the plans, and times the right ones interleaved with torch running `graph`."""
+        checked = [self._checked(graph, plan, timeout_s) for plan in plans]
+        right = tuple(plan for plan in checked if isinstance(plan, Plan))
+        request = Interleave(graph, right, self._threads, limits, seconds)
+        times = self._runner.call(request, seconds + timeout_s + _BASELINE_TIMEOUT_S)
         if isinstance(times, Failure):
             return ContestResult(times, tuple(_lost(plan, times) for plan in checked))
+        assert isinstance(times, list)
         remaining = iter(times[1:])
         contenders = tuple(
             Contender(plan, next(remaining)) if isinstance(plan, Plan) else Contender(None, plan)
@@ -66,6 +80,30 @@ class ProgramBench:
         answer = self._runner.call(request, task.timeout_s)
         assert isinstance(answer, Measurement | Failure)
         return answer
+
+    def _checked(self, graph: Graph, plan: Plan | Failure, timeout_s: float) -> Plan | Failure:
+        if isinstance(plan, Failure):
+            return plan
+        answer = self._runner.call(CheckPlan(graph, plan, self._threads), timeout_s)
+        return answer if isinstance(answer, Failure) else plan
+
+
+class ProgramBench(PlanBench):
+    """A bench that builds its plans from covers and kernels."""
+
+    def __init__(self, compiler: Compiler, target: Target, cores: Sequence[int]) -> None:
+        super().__init__(cores)
+        self._compiler, self._target = compiler, target
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        """Builds, checks and times the entries; see `ContestTask`."""
+        return self.compare(
+            task.graph,
+            self._assemble(task),
+            seconds=task.seconds,
+            limits=task.limits,
+            timeout_s=task.timeout_s,
+        )
 
     def _assemble(self, task: ContestTask) -> list[Plan | Failure]:
         with ThreadPoolExecutor(self._threads) as pool:
@@ -85,19 +123,6 @@ class ProgramBench:
             )
         except InternalError as error:
             return Failure(Stage.BUILD, "assembly-failed", str(error)[:1000])
-
-    def _checked(self, task: ContestTask, plan: Plan | Failure) -> Plan | Failure:
-        if isinstance(plan, Failure):
-            return plan
-        request = CheckPlan(task.graph, plan, self._threads)
-        answer = self._runner.call(request, task.timeout_s)
-        return answer if isinstance(answer, Failure) else plan
-
-    def _interleave(self, task: ContestTask, plans: Sequence[Plan]) -> list[Measurement] | Failure:
-        request = Interleave(task.graph, tuple(plans), self._threads, task.limits, task.seconds)
-        answer = self._runner.call(request, task.seconds + task.timeout_s + _BASELINE_TIMEOUT_S)
-        assert isinstance(answer, list | Failure)
-        return answer
 
 
 def _lost(plan: Plan | Failure, failure: Failure) -> Contender:

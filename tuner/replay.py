@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from db.store import Store
 from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Measurement, Protocol, Stage, Trial
+from kernel_gen.records import Failure, Job, Measurement, Protocol, Stage, Trial
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Artifact, Plan, SearchSummary
 from tuner.archive import MemoryArchive
 from tuner.contest import Contender, ContestResult, ContestTask, Entry, GraphTask
@@ -100,3 +105,41 @@ def _simulated(us: float) -> Measurement:
 def replay(assignment: Assignment, trials: Sequence[Trial], target: Target) -> Plan:
     """The plan that the search would publish if it met the recorded results again."""
     return Session(assignment, ReplayDevice(target, recorded(trials)), MemoryArchive()).run()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a job's record leads to now. `published_id` is the plan that the job published, None if
+    it published none; `same_cover` says whether both cut the program alike."""
+
+    plan: Plan
+    trials: tuple[Trial, ...]
+    published_id: str | None
+    same_cover: bool | None
+
+
+def replay_job(store: Store, job_id: str) -> Replayed:
+    """Searches again with the recorded trials of a job.
+
+    Raises NotFound, and InvalidInput for a job without trials or of an unknown target.
+    """
+    job = store.jobs.get(job_id)
+    trials = tuple(trial for _, trial in store.trials.of_job(job_id))
+    if not trials:
+        raise InvalidInput(f"job {job_id} has no recorded trials")
+    published = None if job.plan_id is None else store.plans.get(job.plan_id)
+    target = _target_of(job, published)
+    graph = store.graphs.get(job.request.graph_digest)
+    plan = replay(Assignment(graph, PlanKey.parse(job.key), job.request), trials, target)
+    same = None if published is None else plan.cover == published.cover
+    return Replayed(plan, trials, job.plan_id, same)
+
+
+def _target_of(job: Job, published: Plan | None) -> Target:
+    """The target a job searched for: its key names it, but only a plan holds its capacities."""
+    if published is not None:
+        return published.target
+    host, wanted = host_target(), PlanKey.parse(job.key).target
+    if host.key != wanted:
+        raise InvalidInput(f"job {job.id} is for {wanted}; without its plan, replay it there")
+    return host

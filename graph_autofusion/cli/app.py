@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+import graph_autofusion.cli.again as again
 import graph_autofusion.cli.demo as demo
 import graph_autofusion.cli.doctor as doctor
 import graph_autofusion.cli.plans as plans
@@ -30,6 +31,8 @@ app.command("devices")(remote.devices)
 app.add_typer(plans.app, name="plans")
 app.command("export")(plans.export)
 app.command("import")(plans.import_)
+app.command("verify")(again.verify)
+app.command("replay")(again.replay)
 app.command("serve")(server.serve)
 app.command("driver")(server.driver)
 app.command("worker")(server.worker)

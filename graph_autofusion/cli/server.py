@@ -28,7 +28,8 @@ class KeyRole(StrEnum):
     ADMIN = "admin"
 
 
-def _need_server() -> None:
+def need_server() -> None:
+    """Raises Unavailable in a deploy-only install."""
     if find_spec("fastapi") is None or find_spec("ray") is None:
         raise Unavailable("this is a deploy-only install: pip install 'graph-autofusion[server]'")
 
@@ -41,7 +42,7 @@ def serve(
     driver: Annotated[bool, typer.Option(help="run a job driver")] = True,
 ) -> None:
     """Serve REST and dashboard, with a job driver and a worker of this machine."""
-    _need_server()
+    need_server()
     from service.main import serve as run
     from service.settings import Settings
 
@@ -62,7 +63,7 @@ def driver(
     ] = None,
 ) -> None:
     """Run tuning jobs of a store until stopped."""
-    _need_server()
+    need_server()
     from tuner.driver import main
 
     arguments = ["--db", db or default_store(), "--worker" if worker else "--no-worker"]
@@ -77,7 +78,7 @@ def worker(
     port: Annotated[int, typer.Option("--port", help="port of a new cluster")] = 6379,
 ) -> None:
     """Offer this machine's CPU to a Ray cluster until stopped."""
-    _need_server()
+    need_server()
     if head == (address is not None):
         raise typer.BadParameter("give either --head or --address host:port")
     from tuner.ray_runtime import CPU_RESOURCE, prepare_environment
@@ -92,7 +93,7 @@ def worker(
 @db_app.command("upgrade")
 def upgrade(db: DbOption = "", as_json: JsonFlag = False) -> None:
     """Bring the database to this version's schema; SQLite files are backed up first."""
-    _need_server()
+    need_server()
     from db.migrate import upgrade as run
 
     revision = run(db or default_store())
@@ -108,7 +109,7 @@ def create_key(
     as_json: JsonFlag = False,
 ) -> None:
     """Make an API key. It is shown once; the database keeps its hash only."""
-    _need_server()
+    need_server()
     from db.schema import Role
     from db.store import Store
 

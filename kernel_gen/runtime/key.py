@@ -15,7 +15,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 
-_PREFIX = "gaf1"
+PREFIX = "gaf1"
 _PART = re.compile(r"[A-Za-z0-9.+_-]{1,128}\Z")
 
 
@@ -38,15 +38,15 @@ class PlanKey:
                 raise InvalidInput(f"plan key part {part!r}: expected letters, digits, . + _ -")
 
     def __str__(self) -> str:
-        return f"{_PREFIX}:{self.graph}:{self.shape}:{self.options}:{self.target}"
+        return f"{PREFIX}:{self.graph}:{self.shape}:{self.options}:{self.target}"
 
     @staticmethod
     def parse(text: str) -> PlanKey:
         """The key that `str` has written; raises InvalidInput."""
         parts = text.split(":")
-        if len(parts) != 5 or parts[0] != _PREFIX:
+        if len(parts) != 5 or parts[0] != PREFIX:
             raise InvalidInput(
-                f"not a plan key: {text[:200]!r}; expected {_PREFIX}:graph:shape:options:target"
+                f"not a plan key: {text[:200]!r}; expected {PREFIX}:graph:shape:options:target"
             )
         return PlanKey(*parts[1:])
 

@@ -1,0 +1,46 @@
+"""Measures a stored plan again: is it still right on this machine, and still faster?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from kernel_gen.records import Failure, Measurement
+from kernel_gen.runtime.plan import Plan
+from tuner.program_bench import PlanBench
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a plan shows now. `result` is the plan's time, or why its results are wrong or it did
+    not run; `baseline` is torch running the captured program, interleaved with the plan."""
+
+    plan: Plan
+    baseline: Measurement | Failure
+    result: Measurement | Failure
+
+    @property
+    def speedup(self) -> float | None:
+        """Baseline over plan, medians of one run; None where one of them was not measured."""
+        if isinstance(self.baseline, Failure) or isinstance(self.result, Failure):
+            return None
+        return self.baseline.median_us / self.result.median_us
+
+    @property
+    def holds(self) -> bool:
+        """The plan is right, and if it was published as an improvement it is one here."""
+        speedup = self.speedup
+        return speedup is not None and (speedup > 1.0 or not self.plan.summary.improved)
+
+
+def verify(plan: Plan, seconds: float = 5.0) -> Verdict:
+    """Checks the plan's results on random inputs and times its own objects beside the baseline.
+
+    `seconds` bounds the interleaved runs. Needs no compiler: the objects run as they are stored.
+    """
+    bench = PlanBench(sorted(os.sched_getaffinity(0)))
+    try:
+        compared = bench.compare(plan.graph, [plan], seconds=seconds)
+    finally:
+        bench.close()
+    return Verdict(plan, compared.baseline, compared.contenders[0].result)
