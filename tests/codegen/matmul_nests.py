@@ -29,6 +29,7 @@ from kernel_gen.ir.types import TensorType
 Array = NDArray[Any]
 PROLOGUES = ("none", "relu", "layer_norm", "softmax", "row_scale")
 EPILOGUES = ("none", "bias", "bias_relu", "residual", "gate", "row_scale", "two_stores")
+ROW_EPILOGUES = ("layer_norm", "softmax", "norm_of_sum", "row_statistics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class _Draft:
     def const(self, value: float) -> int:
         return self.add(Compute("const", (), self.case.computed, attrs(value=value)))
 
-    def total(self, op: str, arg: int) -> int:
-        return self.add(Reduce(op, arg, ("k",), self.case.computed))
+    def total(self, op: str, arg: int, axis: str = "k") -> int:
+        return self.add(Reduce(op, arg, (axis,), self.case.computed))
 
     def store(self, layout: str, statement: int) -> None:
         buffer = self.buffer(layout, BufferRole.OUTPUT)
@@ -142,27 +143,31 @@ def _prologue(draft: _Draft, x: int) -> int:
         case "relu":
             return draft.op("relu", x)
         case "layer_norm":
-            return _layer_norm(draft, x)
+            return _layer_norm(draft, x, "k")
         case "softmax":
-            shifted = draft.op("sub", x, draft.total("amax", x))
-            powers = draft.op("exp", shifted)
-            return draft.op("div", powers, draft.total("sum", powers))
+            return _softmax(draft, x, "k")
         case "row_scale":
             return draft.op("mul", x, draft.load("m"))
         case _:
             return x
 
 
-def _layer_norm(draft: _Draft, x: int) -> int:
-    scale = draft.const(1.0 / draft.case.k)
-    mean = draft.op("mul", draft.total("sum", x), scale)
+def _softmax(draft: _Draft, x: int, axis: str) -> int:
+    shifted = draft.op("sub", x, draft.total("amax", x, axis))
+    powers = draft.op("exp", shifted)
+    return draft.op("div", powers, draft.total("sum", powers, axis))
+
+
+def _layer_norm(draft: _Draft, x: int, axis: str) -> int:
+    scale = draft.const(1.0 / draft.extents(axis)[0])
+    mean = draft.op("mul", draft.total("sum", x, axis), scale)
     centred = draft.op("sub", x, mean)
     square = draft.op("mul", centred, centred)
-    variance = draft.op("mul", draft.total("sum", square), scale)
+    variance = draft.op("mul", draft.total("sum", square, axis), scale)
     raised = draft.op("add", variance, draft.const(0.125))
     root = draft.op("pow", raised, draft.const(0.5))
-    weighted = draft.op("mul", draft.op("div", centred, root), draft.load("k"))
-    return draft.op("add", weighted, draft.load("k"))
+    weighted = draft.op("mul", draft.op("div", centred, root), draft.load(axis))
+    return draft.op("add", weighted, draft.load(axis))
 
 
 def _epilogue(draft: _Draft, product: int) -> None:
@@ -179,6 +184,18 @@ def _epilogue(draft: _Draft, product: int) -> None:
             draft.store(out, draft.op("mul", draft.op("tanh", product), draft.load(out)))
         case "row_scale":
             draft.store(out, draft.op("mul", product, draft.load("m")))
+        case "layer_norm":
+            draft.store(out, _layer_norm(draft, product, "n"))
+        case "softmax":
+            draft.store(out, _softmax(draft, draft.op("tanh", product), "n"))
+        case "norm_of_sum":
+            total = draft.op("add", draft.op("add", product, draft.load("n")), draft.load(out))
+            normed = _layer_norm(draft, total, "n")
+            draft.store(out, total)
+            draft.store(out, normed)
+        case "row_statistics":
+            draft.store(out.replace("n", ""), draft.total("amax", product, "n"))
+            draft.store(out.replace("n", ""), draft.total("sum", product, "n"))
         case "two_stores":
             draft.store(out, product)
             draft.store(out, draft.op("neg", product))

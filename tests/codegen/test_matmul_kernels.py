@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel_gen.errors import Refusal
+from kernel_gen.errors import InvalidInput, Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
-from kernel_gen.schedule.schedule import Point
-from tests.codegen.matmul_nests import EPILOGUES, PROLOGUES, Case, build, sections
+from kernel_gen.schedule.schedule import Choice, Point
+from tests.codegen.matmul_nests import (
+    EPILOGUES,
+    PROLOGUES,
+    ROW_EPILOGUES,
+    Case,
+    build,
+    sections,
+)
 from tests.codegen.matmul_run import TEMPLATE, Bench
 
 
@@ -41,9 +49,17 @@ def test_shapes_and_threads(bench: Bench, m: int, n: int, k: int) -> None:
         bench.check(nest, bench.seed(nest, threads="all"), threads=threads)
 
 
+def level(bench: Bench, isa: str) -> Bench:
+    """The same at another instruction-set level, if this machine has it."""
+    try:
+        return Bench(bench.compiler, host_target(isa))
+    except InvalidInput as missing:
+        pytest.skip(str(missing))
+
+
 @pytest.mark.parametrize("isa", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_each_instruction_set_level(bench: Bench, isa: str) -> None:
-    lower = Bench(bench.compiler, host_target(isa))
+    lower = level(bench, isa)
     lower.check(build(Case(19, 53, 70, prologue="layer_norm", epilogue="bias_relu")))
     lower.check(build(Case(19, 53, 70, right="nk", constant=False)))
 
@@ -93,6 +109,56 @@ def test_prologues(bench: Bench, prologue: str, split: str) -> None:
 @pytest.mark.parametrize("epilogue", EPILOGUES)
 def test_epilogues(bench: Bench, epilogue: str) -> None:
     bench.check(build(Case(30, 50, 83, epilogue=epilogue, prologue="relu")), threads=2)
+
+
+@pytest.mark.parametrize("epilogue", ROW_EPILOGUES)
+@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
+def test_rows_are_finished_when_all_their_columns_are_summed(
+    bench: Bench, epilogue: str, split: str
+) -> None:
+    for out, b in (("mn", 1), ("mbn", 3), ("bmn", 2)):
+        left = "mk" if b == 1 else "bmk"
+        nest = build(Case(29, 70, 83, b=b, left=left, out=out, epilogue=epilogue))
+        for keep in _choices(bench, nest, "keep"):
+            point = bench.seed(nest, split=split, keep=keep, mc=2, nc=1, kc=40)
+            for threads in (1, 3):
+                bench.check(nest, point, threads=threads)
+
+
+@pytest.mark.parametrize("out", ["nm", "bnm", "nbm"])
+def test_reductions_along_the_rows_of_a_product_swap_its_operands(bench: Bench, out: str) -> None:
+    b = 3 if "b" in out else 1
+    left = "bmk" if b > 1 else "mk"
+    for epilogue in ROW_EPILOGUES:
+        nest = build(Case(29, 70, 83, b=b, left=left, out=out, epilogue=epilogue))
+        bench.check(nest, threads=2)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (5, 3, 0), (3, 1, 7), (1, 40, 9)])
+def test_rows_of_few_or_no_elements(bench: Bench, m: int, n: int, k: int) -> None:
+    for epilogue in ("norm_of_sum", "row_statistics") if n else ("row_statistics",):
+        nest = build(Case(m, n, k, epilogue=epilogue))
+        for split in ("rows", "cols"):
+            bench.check(nest, bench.seed(nest, split=split), threads=2)
+
+
+@pytest.mark.parametrize("isa", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(
+    ("stored", "computed"),
+    [(DType.F32, DType.F32), (DType.BF16, DType.F32), (DType.F16, DType.F32), (DType.F64,) * 2],
+)
+def test_row_epilogues_of_each_type_and_level(
+    bench: Bench, isa: str, stored: DType, computed: DType
+) -> None:
+    lower = level(bench, isa)
+    case = Case(19, 53, 70, stored=stored, computed=computed, prologue="layer_norm")
+    for epilogue in ROW_EPILOGUES:
+        lower.check(build(replace(case, epilogue=epilogue)), threads=2)
+
+
+def _choices(bench: Bench, nest: LoopNest, name: str) -> tuple[Choice, ...]:
+    space = TEMPLATE.space(nest, bench.target)
+    return next(p.choices for p in space.parameters if p.name == name)
 
 
 @pytest.mark.parametrize("kc", [8, 16, 40])
@@ -165,7 +231,7 @@ CASES = st.builds(
     stored=st.sampled_from([DType.F32, DType.F32, DType.BF16]),
     constant=st.booleans(),
     prologue=st.sampled_from(PROLOGUES),
-    epilogue=st.sampled_from(EPILOGUES),
+    epilogue=st.sampled_from(EPILOGUES + ROW_EPILOGUES),
 )
 
 
@@ -173,6 +239,9 @@ CASES = st.builds(
 @given(case=CASES, seed=st.integers(0, 1000), threads=st.sampled_from([1, 2, 3]))
 def test_any_case_at_any_point(bench: Bench, case: Case, seed: int, threads: int) -> None:
     nest = build(case)
+    if TEMPLATE.refuse(nest, bench.target) is not None:
+        assert case.epilogue in ROW_EPILOGUES  # along rows that both operands have
+        return
     point = _point(nest, bench, seed)
     if not isinstance(TEMPLATE.schedule(nest, bench.target, point), Refusal):
         bench.check(nest, point, threads)

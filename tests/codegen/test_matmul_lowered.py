@@ -117,7 +117,36 @@ def _patches(p: _Program) -> LoopNest:
     return p.nest(p.op("matmul", p.op("reshape", x, shape=(2, 4, 48)), p.x(48, 17)))
 
 
+def _norm_after(p: _Program) -> LoopNest:
+    """The end of a layer: its sum goes on as residual, its norm into the next layer."""
+    y = p.op("linear", p.x(2, 9, 40), p.w(52, 40), p.w(52))
+    total = p.op("add", y, p.x(2, 9, 52))
+    norm = p.op("layer_norm", total, p.w(52), p.w(52), axes=1, eps=1e-5, weight=True, bias=True)
+    return p.nest(total, norm)
+
+
+def _norm_of_heads(p: _Program) -> LoopNest:
+    """A norm along a part of the columns."""
+    y = p.op("reshape", p.op("linear", p.x(2, 9, 40), p.w(60, 40)), shape=(2, 9, 5, 12))
+    norm = p.op("rms_norm", y, p.w(12), axes=1, eps=1e-6, weight=True)
+    return p.nest(p.op("permute", norm, dims=(0, 2, 1, 3)))
+
+
+def _classes(p: _Program) -> LoopNest:
+    y = p.op("linear", p.op("relu", p.x(13, 40)), p.w(70, 40), p.w(70))
+    return p.nest(p.op("softmax", y, dim=1), p.op("argmax", y, dims=(1,), keepdim=False))
+
+
+def _softmax_over_rows(p: _Program) -> LoopNest:
+    y = p.op("matmul", p.x(31, 20), p.x(20, 45))
+    return p.nest(p.op("softmax", y, dim=0))
+
+
 PROGRAMS = [
+    _norm_after,
+    _norm_of_heads,
+    _classes,
+    _softmax_over_rows,
     _patches,
     _norm_linear_gelu,
     _query_key_value,
@@ -165,8 +194,8 @@ def test_an_index_outside_its_table_is_an_error(bench: Bench) -> None:
 def test_refusals_name_their_reason(bench: Bench) -> None:
     p = _Program()
     x = p.op("matmul", p.x(4, 5), p.x(5, 6))
-    softmax = p.nest(p.op("softmax", x, dim=1))
-    refusal = TEMPLATE.refuse(softmax, bench.target)
+    pooled = p.nest(p.op("softmax", p.op("sum", x, dims=(1,), keepdim=False), dim=0))
+    refusal = TEMPLATE.refuse(pooled, bench.target)
     assert refusal is not None
     assert refusal.code in ("reduction-beside-product", "products-differ")
     p = _Program()

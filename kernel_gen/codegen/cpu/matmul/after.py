@@ -1,8 +1,10 @@
-"""`symbol_after`: the epilogue of one register tile, and the stores."""
+"""`symbol_after`: the epilogue of one register tile, and the stores; or, where the epilogue needs
+whole rows, the tile's way into the panel (see `row_epilogue`)."""
 
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.matmul.frame import Frame
+from kernel_gen.codegen.cpu.matmul.row_epilogue import panel
 from kernel_gen.codegen.cpu.ops import Value
 from kernel_gen.codegen.cpu.scope import Scope
 
@@ -14,6 +16,8 @@ def after_function(frame: Frame) -> str:
         "gaf_i64 b, gaf_i64 m0, gaf_i64 rows, gaf_i64 slab, gaf_i64 n0, gaf_i64 cols, "
         f"const {frame.scalar} *tile"
     )
+    if p.finishes_rows:
+        return _into_panel(frame, parameters)
     scope = frame.function("after", parameters)
     frame.declare(scope, p.batch, "b")
     frame.declare(scope, p.cols[:-1], "slab")
@@ -30,6 +34,23 @@ def after_function(frame: Frame) -> str:
             _store_all(frame, block)
 
         frame.vectors(row, p.cols[-1], "cols", "n0", put)
+    row.close()
+    return frame.finish(scope)
+
+
+def _into_panel(frame: Frame, parameters: str) -> str:
+    """The sums as they are, to where whole rows of them wait."""
+    p, where, kind = frame.problem, panel(frame.problem, frame.tiling), frame.vector
+    scope = frame.function("after", f"{parameters}, gaf_i64 origin, {frame.scalar} *panel")
+    row = scope.open("for (gaf_i64 r = 0; r < rows; ++r) {")
+    at = f"(b * {p.m}ll + m0 + r - origin) * {where.ld}ll + slab * {where.slab}ll + n0"
+    row.add(f"{frame.scalar} *const line = panel + {at};")
+    # whole vectors: columns of the panel are padded to whole tiles
+    vector = row.open(f"for (gaf_i64 c = 0; c < cols; c += {frame.tiling.lanes}) {{")
+    for section in range(p.sections):
+        to = f"*({kind}u *)(line + {section * where.section}ll + c)"
+        vector.add(f"{to} = *(const {kind}u *)(tile + {_at(frame, section)} + c);")
+    vector.close()
     row.close()
     return frame.finish(scope)
 

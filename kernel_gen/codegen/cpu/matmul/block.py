@@ -27,11 +27,13 @@ class Block:
         tile = "tiles"
         if p.k > t.kc:
             tile += f" + ((p - p0) * row_tiles + (m - m0) / {t.mr}) * {size}"
-        at = f"tile + row_shift * {t.nr} + col_shift"
+        at = f"tile + row_shift * {t.nr} + col_shift" + (
+            ", origin, panel" if p.finishes_rows else ""
+        )
         return f"""\
 static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i64 b,
     gaf_i64 m0, gaf_i64 m1, gaf_i64 p0, gaf_i64 p1, gaf_i64 pr, const {s} *left,
-    const {s} *const *right, {s} *tiles) {{
+    const {s} *const *right, {s} *tiles{self._panel_parameters()}) {{
   const gaf_i64 row_tiles = (m1 - m0 + {t.mr - 1}) / {t.mr}; (void)row_tiles; (void)pr;
 {split_axes(p.batch, "b", "  ")}
   gaf_i64 kb = 0;
@@ -54,6 +56,12 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
     kb += k;
   }} while (kb < {p.k});
 }}"""
+
+    def _panel_parameters(self) -> str:
+        """Where whole rows of sums wait, for an epilogue that needs them."""
+        if not self.inputs.problem.finishes_rows:
+            return ""
+        return f", gaf_i64 origin, {self.inputs.scalar} *panel"
 
     def _left_pointer(self) -> str:
         """Where the tile's rows begin. Read in place, the last tile moves up so that it stays

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.matmul.inputs import Inputs
-from kernel_gen.codegen.cpu.matmul.scratch import left_bytes, right_bytes, scratch
+from kernel_gen.codegen.cpu.matmul.scratch import Scratch, left_bytes, right_bytes, scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split
 
 
@@ -35,11 +35,47 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
   {s} *const own_left = ({s} *)own; (void)own_left;
   {s} *const own_right = ({s} *)(own + {parts.own_left}); (void)own_right;
   {s} *const tiles = ({s} *)(own + {parts.own_left + parts.own_right});
-{body}}}"""
+{self._panels(parts)}{body}}}"""
+
+    def _panels(self, parts: Scratch) -> str:
+        """Where whole rows of sums wait, and a thread's scratch for finishing them."""
+        if not self.inputs.problem.finishes_rows:
+            return ""
+        own = parts.own_left + parts.own_right + parts.own_tiles
+        shared = parts.shared_left + parts.shared_right
+        by_cols = self.inputs.tiling.split is Split.COLS
+        at = f"shared + {shared}" if by_cols else f"own + {own}"
+        s = self.inputs.scalar
+        return f"""\
+  {s} *const panel = ({s} *)({at});
+  char *const mine = own + {own + parts.own_panel};
+"""
+
+    def _panel_from(self, origin: str) -> str:
+        """The panel as arguments of the block function: its first row is `origin`."""
+        return f", {origin}, panel" if self.inputs.problem.finishes_rows else ""
+
+    def _finish_rows(self, low: str, high: str, origin: str, indent: str) -> str:
+        """The epilogue of whole rows, where there is one."""
+        if not self.inputs.problem.finishes_rows:
+            return ""
+        call = f"{self.inputs.symbol}_rows(args, status, {low}, {high}, {origin}, panel, mine);"
+        return f"{indent}{call}\n"
+
+    def _finish_shared_rows(self) -> str:
+        """All rows, once all columns are done, shared out among the threads."""
+        if not self.inputs.problem.finishes_rows:
+            return ""
+        rows = self.inputs.problem.b * self.inputs.problem.m
+        barrier = "  if (team > 1) {\n#pragma omp barrier\n  }\n"
+        low, high = f"{rows}ll * t / team", f"{rows}ll * (t + 1) / team"
+        return barrier + self._finish_rows(low, high, "0", "  ")
 
     def _by_rows(self) -> str:
         p, t = self.inputs.problem, self.inputs.tiling
         per_product = 1 if t.split is Split.BATCH else t.row_tiles(p)
+        first_row = f"b * {p.m}ll + m0"
+        tiles = "tiles" + self._panel_from(first_row)
         return (
             self._pack_right_together()
             + f"""\
@@ -61,9 +97,9 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
 {self._left_of_block()}
       for (gaf_i64 p0 = 0; p0 < {t.col_tiles(p)}; p0 += {t.nc}) {{
         const gaf_i64 p1 = p0 + {t.nc} < {t.col_tiles(p)} ? p0 + {t.nc} : {t.col_tiles(p)};
-        {self.inputs.symbol}_block(args, status, b, m0, m1, p0, p1, 0, left, right, tiles);
+        {self.inputs.symbol}_block(args, status, b, m0, m1, p0, p1, 0, left, right, {tiles});
       }}
-    }}
+{self._finish_rows(first_row, f"b * {p.m}ll + m1", first_row, "      ")}    }}
   }}
 """
         )
@@ -88,10 +124,11 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
     for (gaf_i64 m0 = 0; m0 < {p.m}; m0 += {step}) {{
       const gaf_i64 m1 = m0 + {step} < {p.m} ? m0 + {step} : {p.m};
       {self.inputs.symbol}_block(args, status, b, m0, m1, p0, p1, {base},
-          {self._rows("left")}, right, tiles);
+          {self._rows("left")}, right, tiles{self._panel_from("0")});
     }}
   }}
 """
+            + self._finish_shared_rows()
         )
 
     def _pack_right_together(self) -> str:

@@ -16,6 +16,7 @@ from kernel_gen.codegen.cpu.matmul.microkernel import MicroKernel
 from kernel_gen.codegen.cpu.matmul.operand import constant_buffers, left_in_place, right_in_place
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.right import right_function
+from kernel_gen.codegen.cpu.matmul.row_epilogue import rows_function
 from kernel_gen.codegen.cpu.matmul.scratch import scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.codegen.cpu.unit import Unit
@@ -50,6 +51,8 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
         for section in range(problem.sections):
             unit.function(right_function(frame, section))
     unit.function(after_function(frame))
+    if problem.finishes_rows:
+        unit.function(rows_function(frame))
     inputs = Inputs(symbol, frame.scalar, problem, tiling, left, right, packed)
     unit.function(Block(inputs).text())
     unit.function(Driver(inputs).text())

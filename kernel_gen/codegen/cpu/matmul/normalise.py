@@ -17,6 +17,7 @@ from kernel_gen.ir.index import FloorDiv, Index, Mod, axis_index
 from kernel_gen.ir.loopnest import (
     Axis,
     Buffer,
+    BufferRole,
     Contract,
     Guard,
     IndexValue,
@@ -207,8 +208,15 @@ def _orient(nest: LoopNest) -> LoopNest:
         nest = _swap_if_better(nest, products[0])
     _, _, cols, depth = axis_groups(nest)
     nest = _innermost(nest, [i for s in nest.stores for i in s.index], cols)
-    loads = [i for s in nest.statements if isinstance(s, Load) for i in s.index]
-    return _innermost(nest, loads, depth)
+    return _innermost(nest, _read_in_calls(nest), depth)
+
+
+def _read_in_calls(nest: LoopNest) -> list[Index]:
+    """Indices of the loads that each call makes: constants are packed once, whatever their order;
+    they count where all operands are constant."""
+    loads = [s for s in nest.statements if isinstance(s, Load)]
+    changing = [s for s in loads if nest.buffers[s.buffer].role is not BufferRole.CONSTANT]
+    return [index for load in changing or loads for index in load.index]
 
 
 def _swap_if_better(nest: LoopNest, position: int) -> LoopNest:
@@ -229,6 +237,9 @@ def _should_swap(
     reduced_right = _holds_reduction(nest, product.rhs)
     if reduced_left or reduced_right:
         return not reduced_left
+    reduced = {axis for s in nest.statements if isinstance(s, Reduce) for axis in s.axes}
+    if reduced:  # of the product: such reductions run along its columns
+        return reduced <= set(rows)
     stored = [index for store in nest.stores for index in store.index]
     along_cols = any(index.coeff(name) == 1 for index in stored for name in cols)
     along_rows = any(index.coeff(name) == 1 for index in stored for name in rows)

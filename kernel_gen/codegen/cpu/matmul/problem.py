@@ -6,6 +6,9 @@ batch axis turns that axis into rows or columns, which is how broadcast batches 
 
 Several products of one left operand (query, key and value; gate and up) are *sections*: they share
 axes, tiles and the packed A, and one epilogue sees the sums of all of them.
+
+An epilogue that reduces along the columns (a norm or a softmax of the product) needs whole rows:
+their sums wait until all columns are done (`row_epilogue`).
 """
 
 from __future__ import annotations
@@ -74,6 +77,11 @@ class Problem:
     def k(self) -> int:
         """Length of the sums."""
         return elems(self.depth)
+
+    @property
+    def finishes_rows(self) -> bool:
+        """Whether the epilogue reduces along the columns, so that it needs whole rows of sums."""
+        return any(isinstance(self.nest.statements[p], Reduce) for p in self.after)
 
     @property
     def right_has_batch(self) -> bool:
@@ -200,12 +208,19 @@ def _bad_type(problem: Problem) -> Refusal | None:
 
 
 def _bad_reduction(problem: Problem) -> Refusal | None:
-    depth = {axis.name for axis in problem.depth}
-    beside = (*problem.after, *(p for part in problem.right for p in part))
-    for position in beside:
+    depth, cols = ({axis.name for axis in axes} for axes in (problem.depth, problem.cols))
+    for position in (p for part in problem.right for p in part):
         if isinstance(problem.nest.statements[position], Reduce):
             return Refusal(
-                "reduction-beside-product", f"statement {position} reduces outside the left operand"
+                "reduction-beside-product", f"statement {position} reduces in the right operand"
+            )
+    for position in problem.after:
+        statement = problem.nest.statements[position]
+        if isinstance(statement, Reduce) and not set(statement.axes) <= cols:
+            return Refusal(
+                "reduction-beside-product",
+                f"statement {position}: {statement.op} over {statement.axes} after a product whose "
+                f"columns are {tuple(sorted(cols))}",
             )
     for position in problem.left:
         statement = problem.nest.statements[position]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.row_epilogue import kept_bytes, panel_bytes
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
 
 ALIGN = 64
@@ -19,14 +20,17 @@ class Scratch:
     own_left: int
     own_right: int
     own_tiles: int
+    shared_panel: int = 0
+    own_panel: int = 0
+    own_kept: int = 0
 
     @property
     def shared(self) -> int:
-        return self.shared_left + self.shared_right
+        return self.shared_left + self.shared_right + self.shared_panel
 
     @property
     def own(self) -> int:
-        return self.own_left + self.own_right + self.own_tiles
+        return self.own_left + self.own_right + self.own_tiles + self.own_panel + self.own_kept
 
 
 def scratch(problem: Problem, tiling: Tiling) -> Scratch:
@@ -38,6 +42,7 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
     stacked = batch * problem.sections
     own_cols = cols if tiling.split is Split.BATCH else min(tiling.nc, cols)
     shares_right = right and tiling.split is Split.ROWS
+    waiting = _rounded(panel_bytes(problem, tiling))
     return Scratch(
         shared_left=batch * left_bytes(problem, tiling, rows) if left and by_cols else 0,
         shared_right=stacked * right_bytes(problem, tiling, cols) if shares_right else 0,
@@ -46,6 +51,9 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
         if right and not shares_right
         else 0,
         own_tiles=_tile_bytes(problem, tiling),
+        shared_panel=waiting if by_cols else 0,
+        own_panel=0 if by_cols else waiting,
+        own_kept=kept_bytes(problem, tiling),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernel_gen.codegen.cpu.matmul import guess
 from kernel_gen.codegen.cpu.matmul.operand import left_modes, right_modes
 from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.row_epilogue import policies
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
@@ -31,6 +32,7 @@ def matmul_space(problem: Problem, target: Target) -> Space:
         Parameter("unroll", _UNROLL),
         Parameter("prefetch", _PREFETCH),
         Parameter("threads", ("one", "all")),
+        *((Parameter("keep", policies(problem)),) if problem.finishes_rows else ()),
     )
     return Space(parameters, _seeds(problem, target, tiles))
 
@@ -105,6 +107,7 @@ def _seed(
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
         ("prefetch", 8 if right in (Operand.CALL, Operand.LOAD) else 0),
         ("threads", "all" if _worth_a_team(problem) else "one"),
+        *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
     )
 
 
@@ -133,4 +136,5 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         unroll=int(point["unroll"]),
         prefetch=int(point["prefetch"]),
         team=point["threads"] == "all",
+        keep=str(point.get("keep", "none")),
     )

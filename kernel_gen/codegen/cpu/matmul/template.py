@@ -6,6 +6,7 @@ from kernel_gen.codegen.cpu.matmul.generate import generate
 from kernel_gen.codegen.cpu.matmul.normalise import normalise
 from kernel_gen.codegen.cpu.matmul.operand import fits_in_place, left_modes, right_modes
 from kernel_gen.codegen.cpu.matmul.problem import Problem, analyse
+from kernel_gen.codegen.cpu.matmul.row_epilogue import refuse_panel, refuse_rows
 from kernel_gen.codegen.cpu.matmul.space import matmul_space, tiling_of
 from kernel_gen.codegen.cpu.matmul.tiling import NAME, from_schedule, to_schedule
 from kernel_gen.codegen.source import KernelSource
@@ -41,7 +42,7 @@ class MatmulTemplate:
             return Refusal("operand-layout", f"operands read {tiling.left} and {tiling.right}")
         if not fits_in_place(problem, tiling):
             return Refusal("tile-too-large", f"a tile of {tiling.mr}×{tiling.nr} read in place")
-        return to_schedule(tiling)
+        return refuse_panel(problem, tiling) or to_schedule(tiling)
 
     def generate(
         self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
@@ -64,4 +65,5 @@ class MatmulTemplate:
             return Refusal("symbolic-extent", "the matmul template needs static extents")
         if not all(product.axes for product in products):
             return Refusal("empty-sum", "the product sums over no axis")
-        return analyse(normalise(nest))
+        found = analyse(normalise(nest))
+        return found if isinstance(found, Refusal) else refuse_rows(found) or found

@@ -52,6 +52,7 @@ class Tiling:
     unroll: int = 1
     prefetch: int = 8
     team: bool = True  # False: one thread whatever the caller offers
+    keep: str = "none"  # what is kept along a row that is finished in stages (`row_epilogue`)
 
     @property
     def nr(self) -> int:
@@ -86,9 +87,11 @@ class Tiling:
 
 def to_schedule(tiling: Tiling) -> Schedule:
     """The tiling as replayable decisions."""
+    rows = (Decision("rows", attrs(keep=tiling.keep)),) if tiling.keep != "none" else ()
     return Schedule(
         NAME,
         (
+            *rows,
             Decision("tile", attrs(rows=tiling.mr, vectors=tiling.nv)),
             Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
             Decision("pack", attrs(left=str(tiling.left), right=str(tiling.right))),
@@ -114,6 +117,7 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         unroll=_number(schedule, "unroll", "depth"),
         prefetch=_number(schedule, "prefetch", "depth"),
         team=_word(schedule, "parallel", "threads") == _THREADS[True],
+        keep=_word(schedule, "rows", "keep") if schedule.find("rows") else "none",
     )
 
 
