@@ -88,8 +88,12 @@ def fallback_report(reason: str, key: str = "", cache: str = "fallback") -> Fusi
 
 
 def fusion_rate(plan: Plan) -> float:
-    """Share of the computing ops of `plan.program` that share a kernel with another one."""
-    computing = {i for i in range(len(plan.program.nodes)) if _computes(plan, i)}
+    """Share of the computing ops of `plan.program` that share a kernel with another one.
+
+    Ops that run once, when the plan is bound, are no part of a call and count on neither side.
+    """
+    each_call = set(range(len(plan.program.nodes))) - set(plan.layout.folded)
+    computing = {i for i in each_call if _computes(plan, i)}
     fused: set[int] = set()
     for group in plan.cover.groups:
         members = computing & set(group.nodes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from kernel_gen.ir.graph import Constant, Graph, Input, InputKind, Node, Output
 from kernel_gen.ir.types import ValueDomain
@@ -36,7 +35,7 @@ def extract(
     constants = tuple(Constant(number(v), fixed[v].data) for v in sorted(used))
     made_nodes = tuple(_renumbered(graph.nodes[n], number) for n in sorted(nodes))
     made_outputs = tuple(Output(number(v)) for v in outputs)
-    values = tuple(replace(graph.type_of(v), strides=None) for v in numbers)
+    values = tuple(graph.type_of(v) for v in numbers)
     return Graph(values, made_inputs, made_nodes, made_outputs, constants, graph.symbols)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.fusion.candidates import Constraints
+from kernel_gen.fusion.channels_last import channels_last
+from kernel_gen.fusion.fold_norms import fold_norms
 from kernel_gen.fusion.rewrite import expand_nodes, merge_products, mergeable
 from kernel_gen.fusion.rules import Action, Match, Rule
 from kernel_gen.ir.graph import Graph
@@ -43,6 +45,10 @@ def _rewritten(program: Graph, rule: Rule) -> Graph:
         return expand_nodes(program, composites)
     if rule.action is Action.MERGE:
         return merge_products(program, mergeable(program, nodes))
+    if rule.action is Action.FOLD:
+        return fold_norms(program, nodes)
+    if rule.action is Action.CHANNELS_LAST:
+        return channels_last(program, nodes)
     return program
 
 

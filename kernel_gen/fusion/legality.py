@@ -14,7 +14,7 @@ from kernel_gen.ir.target import Target
 _LAST_RESORT = frozenset({"loops"})
 _NO_TEMPLATE = Refusal("no-template", "no template takes this group")
 # Matrix products inside one node; a kernel holds one at most.
-_PRODUCTS = {"linear": 1, "matmul": 1, "attention": 2}
+_PRODUCTS = {"linear": 1, "matmul": 1, "convolution": 1, "attention": 2}
 
 
 class Accepts(Protocol):
@@ -38,8 +38,6 @@ def unfusable(node: Node) -> Refusal | None:
     if kind is OpKind.FRAMEWORK:
         code, sentence = node.attr("code"), node.attr("sentence")
         return Refusal(str(code or "framework-op"), str(sentence or "The framework runs this op."))
-    if node.op == "convolution":
-        return Refusal("library-op", "Convolutions are run by the library.")
     return None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernel_gen.fusion.affine import ZERO, plain_axis
 from kernel_gen.fusion.nest_builder import NestBuilder, guarded
+from kernel_gen.fusion.pull_convolution import pull_convolution
 from kernel_gen.fusion.region import Primitive, Region, Scalar
 from kernel_gen.fusion.views import (
     Indices,
@@ -155,13 +156,13 @@ class Puller:
             return float(np.asarray(value).astype(numpy_dtype(dtype.compute)))
         return value
 
-    def _inner_axis(
-        self, node: Node, dim: int, taken: frozenset[str], *, shared: bool = False
+    def inner_axis(
+        self, node: Node, dim: int, taken: frozenset[str], *, shared: bool = False, operand: int = 0
     ) -> str:
-        """The axis over which `node` sums along `dim`, none of those that are `taken`: its own
+        """The axis over which `node` sums along `dim` of an operand, none of those `taken`: its own
         earlier one, or with `shared` the one along which a reader of the sum runs, or a new one."""
         key = (node.output, dim)
-        shape = self.shape(node.inputs[0])
+        shape = self.shape(node.inputs[operand])
         axis = self._inner_axes.get(key)
         if axis is None or axis in taken:
             around = self._axis_around(shape, dim, taken) if shared else None
@@ -178,7 +179,7 @@ class Puller:
                     return axis
         return None
 
-    def _taken(self, at: Indices, guards: Guards) -> frozenset[str]:
+    def taken(self, at: Indices, guards: Guards) -> frozenset[str]:
         """Axes over which an element at `at` cannot be summed: it depends on them."""
         return self.nest.live_axes((*at, *(guard.index for guard in guards)))
 
@@ -186,9 +187,9 @@ class Puller:
         (value,) = node.inputs
         shape, dims, dtype = self.shape(value), int_tuple(node, "dims"), self.dtype(node.output)
         rest = [i for d, i in enumerate(at) if d not in dims] if node.attr("keepdim") else list(at)
-        taken, axes = self._taken(at, guards), {}
+        taken, axes = self.taken(at, guards), {}
         for d in (d for d in dims if shape[d] != 1):
-            axes[d] = self._inner_axis(node, d, taken, shared=True)
+            axes[d] = self.inner_axis(node, d, taken, shared=True)
             taken |= {axes[d]}
         source = [
             axis_index(axes[d]) if d in axes else ZERO if d in dims else rest.pop(0)
@@ -202,15 +203,17 @@ class Puller:
         return self.nest.add(Reduce(node.op, arg, tuple(axes.values()), dtype.compute))
 
     def _contract(self, node: Node, at: Indices, guards: Guards) -> int:
+        if node.op == "convolution":
+            return pull_convolution(self, node, at, guards)
         lhs, rhs = node.inputs
-        axis = self._inner_axis(node, len(self.shape(lhs)) - 1, self._taken(at, guards))
+        axis = self.inner_axis(node, len(self.shape(lhs)) - 1, self.taken(at, guards))
         inner, batch = axis_index(axis), self.shape(node.output)[:-2]
         left = (*broadcast_index(self.shape(lhs)[:-2], batch, at[:-2]), at[-2], inner)
         right = (*broadcast_index(self.shape(rhs)[:-2], batch, at[:-2]), inner, at[-1])
         args = self.pull(lhs, left, guards), self.pull(rhs, right, guards)
         return self.nest.add(Contract(*args, (axis,), self.dtype(node.output).compute))
 
-    def _inside(self, index: Index, low: int, high: int) -> int:
+    def inside(self, index: Index, low: int, high: int) -> int:
         """Bool statement `low <= index < high`."""
         found = self.nest.add(IndexValue(index))
         above = self.nest.compute("ge", (found, self.nest.const(low, DType.I64)), DType.BOOL)
@@ -225,7 +228,7 @@ class Puller:
         inner = guards
         for d, extent in enumerate(self.shape(value)):
             if low[d] or high[d]:
-                conditions.append(self._inside(source[d], 0, known(extent, node)))
+                conditions.append(self.inside(source[d], 0, known(extent, node)))
                 inner = guarded(inner, source[d], 0, extent)
         dtype = self.dtype(node.output)
         made = self.pull(value, source, inner)

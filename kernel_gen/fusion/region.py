@@ -45,7 +45,7 @@ class Region:
 
     def _add(self, node: Node, *, explicit: bool) -> None:
         kind = spec(node.op).kind
-        if kind is OpKind.FRAMEWORK or node.op == "convolution":
+        if kind is OpKind.FRAMEWORK:
             raise RefusedError("framework-op", f"{node.op} {node.name} is run by the framework")
         if kind is OpKind.COMPOSITE:
             self._inline(node)

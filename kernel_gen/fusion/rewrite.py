@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 from kernel_gen.fusion.region import constant_values
 from kernel_gen.ir.expand import expand
-from kernel_gen.ir.graph import Constant, Graph, Node, attrs
+from kernel_gen.ir.graph import Attr, Constant, Graph, Node, attrs
 from kernel_gen.ir.infer import infer
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import TensorType
 from kernel_gen.ir.verify import verify
 
 
-class _Edit:
+class Edit:
     """A program under change: each old node may stand for several new ones."""
 
     def __init__(self, program: Graph) -> None:
@@ -24,17 +24,28 @@ class _Edit:
         self.values = list(program.values)
         self.constants = list(program.constants)
         self._nodes: dict[int, list[Node]] = {i: [n] for i, n in enumerate(program.nodes)}
+        self._free: list[int] = []
 
     def value(self, type_: TensorType) -> int:
-        """A new value."""
+        """A new value, of a free number if there is one."""
+        if self._free:
+            number = self._free.pop()
+            self.values[number] = type_
+            return number
         self.values.append(type_)
         return len(self.values) - 1
+
+    def free(self, value: int) -> None:
+        """Gives up a value that nothing makes or reads any more; a new one must take its number."""
+        self._free.append(value)
 
     def op(self, position: int, node: Node) -> None:
         """Adds `node` at the place of the old node `position`."""
         self._nodes[position].append(node)
 
-    def make(self, position: int, op: str, inputs: tuple[int, ...], name: str, **given: int) -> int:
+    def make(
+        self, position: int, op: str, inputs: tuple[int, ...], name: str, **given: Attr
+    ) -> int:
         """Adds a node of a typed op at `position` and gives its result."""
         types = [self.values[value] for value in inputs]
         result = self.value(infer(op, types, attrs(**given)))
@@ -84,7 +95,7 @@ def expand_nodes(program: Graph, positions: Collection[int]) -> Graph:
 
     y = silu(x)  ->  s = sigmoid(x); y = mul(x, s)
     """
-    edit = _Edit(program)
+    edit = Edit(program)
     for position in sorted(positions):
         node = program.nodes[position]
         body = expand(node, [program.type_of(value) for value in node.inputs])
@@ -135,13 +146,13 @@ def merge_products(program: Graph, sets: Sequence[tuple[int, ...]]) -> Graph:
 
     The concat reads constants only, so it runs once, when a plan is bound; the slices are reads.
     """
-    edit = _Edit(program)
+    edit = Edit(program)
     for members in sets:
         _merge(edit, program, members)
     return edit.finish() if sets else program
 
 
-def _merge(edit: _Edit, program: Graph, members: tuple[int, ...]) -> None:
+def _merge(edit: Edit, program: Graph, members: tuple[int, ...]) -> None:
     nodes = [program.nodes[position] for position in members]
     first, name = members[0], "+".join(node.name for node in nodes if node.name)
     joined = [nodes[0].inputs[0]]

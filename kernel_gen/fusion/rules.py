@@ -36,6 +36,8 @@ class Action(StrEnum):
     NEVER_FUSE = "never-fuse"  # keep it apart from the named producers or consumers, or from all
     FUSE = "fuse"  # keep it in one kernel with the named producers or consumers
     MERGE = "merge"  # one matrix product for those that read the same operand
+    FOLD = "fold"  # a batch norm into the constant weights before it
+    CHANNELS_LAST = "channels-last"  # keep the images between convolutions with channels innermost
     NONE = "none"  # turns off the rule of the same name
 
 

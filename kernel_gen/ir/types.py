@@ -52,8 +52,8 @@ def contiguous_strides(shape: Iterable[int]) -> tuple[int, ...]:
 class TensorType:
     """Type of one SSA value.
 
-    `strides` (elements) matter at the boundary of a graph only; None means contiguous, which is
-    also what every intermediate value is.
+    `strides` (elements); None means contiguous. Front ends give them to values of the boundary
+    only; a rule may lay out an intermediate value with its dimensions in another order.
     """
 
     dtype: DType

@@ -13,7 +13,7 @@ from kernel_gen.ir.call import describe, make_call
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.infer import infer
 from kernel_gen.ir.ops import OPS, OpKind
-from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.ir.types import Sym, TensorType, static_shape
 
 MAX_NODES = 20_000
 MAX_VALUES = 100_000
@@ -163,12 +163,26 @@ def _check_outputs(graph: Graph) -> None:
 
 
 def _check_strides(graph: Graph) -> None:
-    """Only values of the boundary have strides, and none is negative."""
+    """Strides are not negative; those of intermediate values are dense, in any order of dims."""
     boundary = {item.value for item in graph.inputs} | {item.value for item in graph.outputs}
     for value, type in enumerate(graph.values):
         if type.strides is None:
             continue
-        if value not in boundary:
-            raise InvalidGraph(f"value {value}: has strides but is neither input nor output")
+        if value not in boundary and not _is_dense(type):
+            raise InvalidGraph(f"value {value}: strides {type.strides} leave holes or overlap")
         if any(not 0 <= stride < 2**48 for stride in type.strides):
             raise InvalidGraph(f"value {value}: strides {type.strides} are out of range")
+
+
+def _is_dense(type: TensorType) -> bool:
+    """Whether the strides are those of a contiguous tensor whose dimensions were permuted."""
+    if not type.is_static or type.strides is None:
+        return False
+    shape = static_shape(type.shape)
+    pairs = sorted((s, n) for n, s in zip(shape, type.strides, strict=True) if n != 1)
+    step = 1
+    for stride, extent in pairs:
+        if stride != step:
+            return False
+        step *= extent
+    return True

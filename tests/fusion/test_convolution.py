@@ -1,0 +1,184 @@
+"""Convolutions as nests, batch norms folded into their weights, and the layout between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from fusion_cases import parameter, tensor
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel_gen.errors import Refusal
+from kernel_gen.frontend import capture
+from kernel_gen.frontend.torch_run import constant_tensor, run
+from kernel_gen.fusion.apply_rules import apply_rules
+from kernel_gen.fusion.execute import execute
+from kernel_gen.fusion.lower import lower
+from kernel_gen.fusion.region import constant_nodes, make_group
+from kernel_gen.fusion.rules import load_rules
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.loopnest import Contract, Load, Reduce
+
+TORCH = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+
+
+@st.composite
+def convolutions(draw):
+    """Shapes and settings of one convolution, with an activation before it or not."""
+    rank, groups = draw(st.integers(1, 3)), draw(st.sampled_from((1, 1, 2, 3)))
+    count = st.integers(1, 3)
+    per_group, outputs = draw(count), draw(count) * groups
+    kernel = tuple(draw(count) for _ in range(rank))
+    settings_ = {
+        "stride": tuple(draw(count) for _ in range(rank)),
+        "padding": tuple(draw(st.integers(0, 2)) for _ in range(rank)),
+        "dilation": tuple(draw(count) for _ in range(rank)),
+        "groups": groups,
+    }
+    space = tuple(
+        d * (k - 1) + draw(st.integers(1, 4))
+        for k, d in zip(kernel, settings_["dilation"], strict=True)
+    )
+    x = (draw(st.integers(1, 2)), per_group * groups, *space)
+    return x, (outputs, per_group, *kernel), settings_, draw(st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(convolutions())
+def test_the_nest_of_a_convolution_is_torchs(case):
+    x_shape, w_shape, options, activated = case
+    b = GraphBuilder()
+    x, w, bias = (b.input(tensor(*s)) for s in (x_shape, w_shape, w_shape[:1]))
+    b.output(b.op("convolution", b.op("exp", x) if activated else x, w, bias, **options))
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert not isinstance(lowered, Refusal), lowered.sentence
+    rng = np.random.default_rng(1)
+    values = {v: rng.standard_normal(graph.type_of(v).shape, np.float32) for v in (x, w, bias)}
+    found = execute(lowered.nest, [values[v] for v in lowered.operands if v in values],
+                    precision="f64")[0]  # fmt: skip
+    given_ = [torch.from_numpy(values[v]).double() for v in (x, w, bias)]
+    given_[0] = given_[0].exp() if activated else given_[0]
+    want = TORCH[len(x_shape) - 2](*given_, **options)
+    np.testing.assert_allclose(found, want.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def nest_of(x_shape, w_shape, **options):
+    b = GraphBuilder()
+    rank = len(x_shape) - 2
+    given_ = {"stride": (1,) * rank, "padding": (0,) * rank, "dilation": (1,) * rank, "groups": 1}
+    b.output(b.op("convolution", b.input(tensor(*x_shape)), parameter(b, *w_shape),
+                  **{**given_, **options}))  # fmt: skip
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, [0]))
+    assert not isinstance(lowered, Refusal)
+    return lowered.nest
+
+
+def test_a_pointwise_convolution_is_a_plain_product():
+    nest = nest_of((2, 8, 5, 5), (6, 8, 1, 1))
+    (product,) = [s for s in nest.statements if isinstance(s, Contract)]
+    assert len(product.axes) == 1
+    assert all(not s.guards for s in nest.statements if isinstance(s, Load))
+
+
+def test_only_reads_that_may_leave_the_image_are_guarded():
+    nest = nest_of((2, 8, 5, 6), (6, 8, 3, 1), padding=(1, 0))
+    (read,) = [s for s in nest.statements if isinstance(s, Load) and len(s.guards)]
+    assert [guard.high for guard in read.guards] == [5]
+
+
+def test_short_depthwise_kernels_are_written_out_and_long_ones_looped():
+    short = nest_of((2, 8, 9, 9), (8, 1, 3, 3), groups=8)
+    long = nest_of((2, 8, 9, 9), (8, 1, 7, 7), groups=8)
+    assert not any(isinstance(s, Reduce | Contract) for s in short.statements)
+    assert sum(isinstance(s, Reduce) for s in long.statements) == 1
+
+
+class Block(torch.nn.Module):
+    """Convolution and norm, a depthwise one, and the way around both."""
+
+    def __init__(self, bias: bool = True, affine: bool = True) -> None:
+        super().__init__()
+        self.first = torch.nn.Conv2d(8, 8, 3, padding=1, bias=bias)
+        self.second = torch.nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False)
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm2d(8, affine=affine) for _ in range(2))
+        for norm in self.norms:
+            norm.running_mean.normal_()
+            norm.running_var.uniform_(0.5, 2.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norms[0](self.first(x)).relu()
+        return (self.norms[1](self.second(y)) + x).relu()
+
+
+def ruled(module, x, rules=None):
+    captured = capture(module, (x,))
+    return captured, apply_rules(captured.graph, load_rules(rules)).program
+
+
+def results(captured, program, module, x):
+    env = dict(zip((i.value for i in program.inputs),
+                   captured.bind(module, captured.flatten([x])), strict=True))  # fmt: skip
+    for constant in program.constants:
+        env[constant.value] = constant_tensor(constant, program.type_of(constant.value))
+    with torch.no_grad():
+        run(program, range(len(program.nodes)), env)
+    return env[program.outputs[0].value]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("affine", [True, False])
+def test_folded_norms_leave_the_convolutions_and_the_result(bias, affine):
+    module, x = Block(bias, affine).eval(), torch.randn(2, 8, 6, 7)
+    captured, program = ruled(module, x)
+    constant = constant_nodes(program)
+    left = [node.op for i, node in enumerate(program.nodes) if i not in constant]
+    assert left == ["convolution", "relu", "convolution", "add", "relu"]
+    with torch.no_grad():
+        torch.testing.assert_close(results(captured, program, module, x), module(x))
+
+
+def test_a_norm_whose_convolution_is_read_elsewhere_stays_beside_it():
+    class Twice(Block):
+        def forward(self, x):
+            y = self.first(x)
+            return self.norms[0](y) + y
+
+    module, x = Twice().eval(), torch.randn(2, 8, 6, 7)
+    captured, program = ruled(module, x)
+    constant = constant_nodes(program)
+    left = [node.op for i, node in enumerate(program.nodes) if i not in constant]
+    assert left == ["convolution", "mul", "add", "add"]
+    with torch.no_grad():
+        torch.testing.assert_close(results(captured, program, module, x), module(x))
+
+
+def test_narrow_norms_are_not_folded():
+    module = Block().eval().to(torch.bfloat16)
+    _, program = ruled(module, torch.randn(2, 8, 6, 7, dtype=torch.bfloat16))
+    assert sum(node.op == "batch_norm" for node in program.nodes) == 2
+
+
+def test_images_between_convolutions_have_their_channels_innermost():
+    _, program = ruled(Block().eval(), torch.randn(2, 8, 6, 7))
+    strides = [program.type_of(node.output).strides for node in program.nodes
+               if node.op in ("convolution", "relu")]  # fmt: skip
+    last = (8 * 6 * 7, 1, 8 * 7, 8)
+    assert strides == [last, last, last, None]  # the result is the caller's
+    depthwise = next(n for n in program.nodes if n.op == "convolution" and n.attr("groups") == 8)
+    assert program.type_of(depthwise.inputs[1]).strides[0] == 1
+
+
+def test_a_single_convolution_keeps_the_callers_layout():
+    _, program = ruled(torch.nn.Conv2d(8, 8, 3), torch.randn(2, 8, 6, 7))
+    assert all(type_.strides is None for type_ in program.values)
+
+
+def test_both_rules_can_be_turned_off():
+    off = "version: 1\nrules:\n  - {name: fold-batch-norm, action: none}\n"
+    off += "  - {name: channels-last, action: none}\n"
+    captured, program = ruled(Block().eval(), torch.randn(2, 8, 6, 7), off)
+    assert program == captured.graph
