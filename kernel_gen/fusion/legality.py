@@ -13,7 +13,7 @@ from kernel_gen.ir.target import Target
 # Templates that take any nest, by plain loops.
 _LAST_RESORT = frozenset({"loops"})
 _NO_TEMPLATE = Refusal("no-template", "no template takes this group")
-# Matrix products inside one node; a kernel holds one at most.
+# Matrix products inside one node; a kernel holds one, or several of one left operand.
 _PRODUCTS = {"linear": 1, "matmul": 1, "convolution": 1, "attention": 2}
 
 
@@ -56,10 +56,22 @@ def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal 
         if refusal is not None:
             return refusal
     heavy = [node for node in chosen if matrix_products(node)]
-    if sum(map(matrix_products, heavy)) > 1:
+    if sum(map(matrix_products, heavy)) > 1 and not _side_by_side(program, heavy):
         names = ", ".join(map(described, heavy))
-        return Refusal("two-products", f"{names}: a kernel holds one matrix product")
+        sentence = (
+            f"{names}: a kernel holds one matrix product, or several of equal shape and input"
+        )
+        return Refusal("two-products", sentence)
     return None
+
+
+def _side_by_side(program: Graph, products: list[Node]) -> bool:
+    """Whether the products read the same left operand and give results of one shape: query, key
+    and value, or the gate of a feed-forward layer and what it gates."""
+    if any(matrix_products(node) != 1 or node.op == "convolution" for node in products):
+        return False
+    kinds = {(node.inputs[0], program.type_of(node.output).shape) for node in products}
+    return len(kinds) == 1
 
 
 def accepting(

@@ -41,6 +41,7 @@ class Puller:
         self._strict = strict
         self._memo: dict[tuple[int, Indices, Guards], int] = {}
         self._inner_axes: dict[tuple[int, int], str] = {}
+        self._products: dict[int, Node] = {}  # by left operand; such products sum along one axis
         self._around: list[tuple[Shape, Indices]] = []  # values being pulled, outermost first
 
     def shape(self, value: int) -> Shape:
@@ -206,7 +207,8 @@ class Puller:
         if node.op == "convolution":
             return pull_convolution(self, node, at, guards)
         lhs, rhs = node.inputs
-        axis = self.inner_axis(node, len(self.shape(lhs)) - 1, self.taken(at, guards))
+        first = self._products.setdefault(lhs, node)
+        axis = self.inner_axis(first, len(self.shape(lhs)) - 1, self.taken(at, guards))
         inner, batch = axis_index(axis), self.shape(node.output)[:-2]
         left = (*broadcast_index(self.shape(lhs)[:-2], batch, at[:-2]), at[-2], inner)
         right = (*broadcast_index(self.shape(rhs)[:-2], batch, at[:-2]), inner, at[-1])

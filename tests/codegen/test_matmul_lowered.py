@@ -142,7 +142,34 @@ def _softmax_over_rows(p: _Program) -> LoopNest:
     return p.nest(p.op("softmax", y, dim=0))
 
 
+def _feed_forward_gate(p: _Program) -> LoopNest:
+    """Residual sum, norm, two products of it, and their gate: the norm is computed when rows are
+    packed, the gate on the register tiles."""
+    total = p.op("add", p.x(2, 9, 40), p.x(2, 9, 40))
+    h = p.op("rms_norm", total, p.w(40), axes=1, eps=1e-6, weight=True)
+    gate, up = (p.op("linear", h, p.w(70, 40)) for _ in range(2))
+    return p.nest(p.op("mul", p.op("silu", gate), up))
+
+
+def _three_heads(p: _Program) -> LoopNest:
+    x = p.x(2, 9, 40)
+    parts = [p.op("linear", x, p.w(40, 40), p.w(40)) for _ in range(3)]
+    return p.nest(*(_heads(p, part) for part in parts))
+
+
+def _gate_and_norm(p: _Program) -> LoopNest:
+    """Two products, a gate, and a norm along the gated rows."""
+    x = p.x(21, 40)
+    gate, up = p.op("matmul", x, p.w(40, 33)), p.op("matmul", x, p.x(40, 33))
+    gated = p.op("mul", p.op("sigmoid", gate), up)
+    norm = p.op("layer_norm", gated, axes=1, eps=1e-5, weight=False, bias=False)
+    return p.nest(gated, norm)
+
+
 PROGRAMS = [
+    _feed_forward_gate,
+    _three_heads,
+    _gate_and_norm,
     _norm_after,
     _norm_of_heads,
     _classes,

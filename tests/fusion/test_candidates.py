@@ -95,7 +95,22 @@ def test_equal_layers_are_equal_tasks():
     assert len(four.tasks()) <= len(one.tasks()) + 8
 
 
-def test_two_products_never_share_a_kernel():
+def test_products_of_one_input_share_a_kernel():
+    b = GraphBuilder()
+    x = b.input(tensor(4, 6))
+    gate, up = (b.op("linear", x, parameter(b, 8, 6)) for _ in range(2))
+    other = b.op("linear", x, parameter(b, 5, 6))
+    b.output(b.op("mul", b.op("silu", gate), up))
+    b.output(other)
+    result = found(b.build())
+    assert (0, 1, 3, 4) in node_sets(result)
+    assert not any(2 in nodes and nodes != (2,) for nodes in node_sets(result))
+    gated = next(c for c in result.groups if c.group.nodes == (0, 1, 3, 4))
+    left = {s.lhs for s in gated.lowered.nest.statements if isinstance(s, Contract)}
+    assert len(left) == 1
+
+
+def test_chained_products_never_share_a_kernel():
     b = GraphBuilder()
     x = b.input(tensor(4, 6))
     b.output(b.op("linear", b.op("linear", x, parameter(b, 8, 6)), parameter(b, 6, 8)))
