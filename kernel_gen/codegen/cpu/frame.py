@@ -24,17 +24,20 @@ def kernel_source(
         f"static int {symbol}_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {{\n"
         f"  int status = 0;\n  (void)tid; (void)nt;\n{body}\n  return status;\n}}"
     )
-    if parallel:
-        unit.helper("gaf_omp", _OMP)
-    unit.function(
-        _ENTRY.replace("SYMBOL", symbol) if parallel else _SERIAL.replace("SYMBOL", symbol)
-    )
+    entry_point(unit, symbol, parallel=parallel)
     return KernelSource(
         symbol,
         ((f"{symbol}.cpp", unit.text()),),
         scratch_bytes=scratch_bytes,
         shared_bytes=shared_bytes,
     )
+
+
+def entry_point(unit: Unit, symbol: str, *, parallel: bool) -> None:
+    """The entry point `symbol`: it calls `symbol_body(args, tid, nt)`, in a team if `parallel`."""
+    if parallel:
+        unit.helper("gaf_omp", _OMP)
+    unit.function((_ENTRY if parallel else _SERIAL).replace("SYMBOL", symbol))
 
 
 _OMP = """\

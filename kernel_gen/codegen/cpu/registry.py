@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.attention import AttentionTemplate
 from kernel_gen.codegen.cpu.loops import LoopsTemplate
 from kernel_gen.codegen.cpu.matmul import MatmulTemplate
 from kernel_gen.codegen.cpu.pointwise import Pointwise
@@ -13,6 +14,7 @@ from kernel_gen.ir.target import Target
 def templates(target: Target) -> tuple[Template, ...]:
     """All templates for `target`: specialised ones first, the one that takes any nest last."""
     return (
+        AttentionTemplate(),
         MatmulTemplate(),
         Pointwise(),
         RowTemplate("row", columns=False),

@@ -38,7 +38,7 @@ class Scratch:
         """
         if not self._private and not self._shared and not always:
             return
-        unit.helper("gaf_barrier", _BARRIER)
+        barrier(unit)
         root.text[:0] = [
             "char *const common = (char *)args->scratch;",
             f"char *const privates = common + {self.shared_bytes};",
@@ -47,6 +47,11 @@ class Scratch:
             "int turn = 0;",
             "(void)common; (void)mine; (void)turn;",
         ]
+
+
+def barrier(unit: Unit) -> None:
+    """Defines `GAF_BARRIER`, which all threads of the team reach before one goes on."""
+    unit.helper("gaf_barrier", _BARRIER)
 
 
 def _place(places: dict[str, tuple[int, int]], name: str, nbytes: int) -> int:

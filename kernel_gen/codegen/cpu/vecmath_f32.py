@@ -59,6 +59,14 @@ static inline F NAME(F x) {{
 {_EXP_POLY}
   return (F)((I)(p + 1.0f) + ((I)t << 23));
 }}""",
+    # x <= 0, as in a softmax; what would be below the smallest normal number is 0
+    "exp_falling": f"""\
+static inline F NAME(F x) {{
+{_REDUCE}
+{_EXP_POLY}
+  const F s = (F)(((I)t << 23) + 0x3f800000);
+  return (F)((I)(p * s + s) & ~(x < -87.0f)); /* a NaN stays */
+}}""",
     "exp2": f"""\
 static inline F NAME(F x) {{
   const F low = -151.0f + (F){{}}, high = 129.0f + (F){{}};

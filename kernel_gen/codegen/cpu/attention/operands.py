@@ -1,0 +1,225 @@
+"""Reading queries, keys and values into scratch, prologues applied.
+
+`query`: rows of a block, each along the depth.  `key`: panels of NR keys, k-major, for the first
+product.  `value`: rows of the head's values, each along the columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.cpu.attention.frame import Frame, linear_position
+from kernel_gen.codegen.cpu.attention.problem import Problem, ancestors
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, Linear
+from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
+from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.ir.index import AxisTerm, FloorDiv, Mod
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """An operand as it lies in memory: rows of `row_stride` elements, 1 between neighbours."""
+
+    buffer: int
+    offset: Linear
+    row_stride: int
+
+
+def in_place(problem: Problem, statement: int, along: str) -> InPlace | None:
+    """A plain load that walks `along` with stride one, and keys with a constant stride."""
+    load = problem.nest.statements[statement]
+    if not isinstance(load, FlatLoad) or load.guards or load.at.statements():
+        return None
+    if problem.nest.buffers[load.buffer].type.dtype is not problem.dtype:
+        return None
+    names = {along, problem.keys.name}
+    inside = [t for t, _ in load.at.terms if isinstance(t, FloorDiv | Mod)]
+    if any(names & term.index.axes() for term in inside) or load.at.coeff(along).const != 1:
+        return None
+    rest = tuple((t, c) for t, c in load.at.terms if t not in [AxisTerm(n) for n in names])
+    stride = load.at.coeff(problem.keys.name).const
+    return None if stride is None else InPlace(load.buffer, Linear(rest, load.at.const), stride)
+
+
+def key_in_place(problem: Problem) -> InPlace | None:
+    """The keys, where one axis is the whole depth."""
+    return in_place(problem, problem.key, problem.depth[0].name) if _is_one(problem) else None
+
+
+def _is_one(problem: Problem) -> bool:
+    return len(problem.depth) == 1
+
+
+def value_in_place(problem: Problem, lanes: int) -> InPlace | None:
+    """The values, where their rows are whole vectors."""
+    found = in_place(problem, problem.value, problem.cols.name)
+    return found if problem.e % lanes == 0 else None
+
+
+def place_function(frame: Frame, name: str, place: InPlace) -> str:
+    """`const T *symbol_<name>(args, status, b)`: the first row of head b."""
+    scope = frame.function(name, "gaf_i64 b", f"const {frame.scalar} *")
+    frame.declare(scope, frame.problem.batch, "b")
+    at = frame.emitter.addresses.offset(place.offset, scope)
+    scope.add(f"return b{place.buffer} + {at};")
+    return frame.finish(scope)
+
+
+def query_function(frame: Frame) -> str:
+    """Rows [m0, m0 + rows) and, up to a whole tile, rows of zeros."""
+    p, ld = frame.problem, frame.tiling.padded(frame.problem.d)
+    scope = frame.function("query", f"gaf_i64 b, gaf_i64 m0, gaf_i64 rows, {frame.scalar} *dst")
+    frame.declare(scope, p.batch, "b")
+    row = scope.open("for (gaf_i64 r = 0; r < rows; ++r) {")
+    row.add("const gaf_i64 m = m0 + r;")
+    frame.declare(row, p.rows, "m")
+    last = p.depth[-1]
+    with frame.loops(row, p.depth[:-1]) as inner:
+        at = f"dst + r * {ld} + {linear_position(p.depth[:-1], _extent(last.extent))} + c"
+
+        # a tail writes whole vectors: what follows is written later, or the row's padding
+        def put(block: Scope) -> None:
+            block.add(f"*({frame.vector}u *)({at}) = {frame.operand(p.query, block)};")
+
+        frame.vectors(inner, last, str(last.extent), put)
+    row.close()
+    scope.add(f"for (gaf_i64 r = rows; r % {frame.tiling.mr} != 0; ++r)")
+    scope.add(f"  for (gaf_i64 k = 0; k < {ld}; ++k) dst[r * {ld} + k] = 0;")
+    return frame.finish(scope)
+
+
+def query_rows(problem: Problem, lanes: int) -> int:
+    """Elements of a packed query row that may be written: the last axis in whole vectors."""
+    last = _extent(problem.depth[-1].extent)
+    return problem.d - last + -(-last // lanes) * lanes
+
+
+def _extent(extent: object) -> int:
+    assert isinstance(extent, int)
+    return extent
+
+
+def key_function(frame: Frame) -> str:
+    """All panels of head b; keys behind the last one are zeros."""
+    p, t = frame.problem, frame.tiling
+    scope = frame.function("key", f"gaf_i64 b, {frame.scalar} *dst")
+    frame.declare(scope, p.batch, "b")
+    panel = scope.open(f"for (gaf_i64 t0 = 0; t0 < {p.t}; t0 += {t.nr}) {{")
+    panel.add(f"const gaf_i64 rest = {p.t} - t0, cols = rest < {t.nr} ? rest : {t.nr};")
+    panel.add(f"{frame.scalar} *panel = dst + t0 * {p.d}ll;")
+    if _runs_along(p.nest, p.key, p.keys.name, p.depth[-1].name):
+        _panel_along_keys(frame, panel)
+    else:
+        _panel_along_depth(frame, panel)
+    panel.close()
+    return frame.finish(scope)
+
+
+def _runs_along(nest: FlatNest, root: int, axis: str, other: str) -> bool:
+    """Whether loads behind a statement walk `axis` with stride one, and none `other`."""
+    loads = [s for i in ancestors(nest, root) if isinstance(s := nest.statements[i], FlatLoad)]
+    along = any(load.at.coeff(axis).const == 1 for load in loads)
+    return along and not any(load.at.coeff(other).const == 1 for load in loads)
+
+
+def _panel_along_keys(frame: Frame, panel: Scope) -> None:
+    p, t = frame.problem, frame.tiling
+    with frame.loops(panel, p.depth) as step:
+        step.add(f"{frame.scalar} *at = panel + ({linear_position(p.depth, 1)}) * {t.nr};")
+        step.add(f"if (cols < {t.nr})")
+        step.add(f"  for (int j = 0; j < {t.nr}; ++j) at[j] = 0;")
+
+        def put(block: Scope) -> None:
+            block.add(f"*({frame.vector}u *)(at + c) = {frame.operand(p.key, block)};")
+
+        frame.vectors(step, p.keys, "cols", put, first="t0")
+
+
+def _panel_along_depth(frame: Frame, panel: Scope) -> None:
+    """Vectors along the depth for `lanes` keys at a time, transposed in registers."""
+    p, t = frame.problem, frame.tiling
+    last = p.depth[-1]
+    transpose = transpose_function(frame.unit, frame.vector, t.lanes)
+    columns = panel.open(f"for (gaf_i64 j0 = 0; j0 < {t.nr}; j0 += {t.lanes}) {{")
+    columns.add(f"const gaf_i64 left = cols - j0; const int count = left < {t.lanes} ? (int)left")
+    columns.add(f"    : {t.lanes};")
+
+    def put(block: Scope) -> None:
+        block.add(f"{frame.vector} t[{t.lanes}] = {{}};")
+        axes = {p.keys.name: Binding("(t0 + j0 + i)")}
+        walk = block.open("for (int i = 0; i < count; ++i) {", axes)
+        walk.add(f"t[i] = {frame.operand(p.key, walk)};")
+        walk.close()
+        block.add(f"{transpose}(t);")
+        base = linear_position(p.depth[:-1], _extent(last.extent))
+        at = f"panel + ({base} + c + j) * {t.nr} + j0"
+        end = block.part or str(t.lanes)
+        block.add(f"for (int j = 0; j < {end}; ++j) *({frame.vector}u *)({at}) = t[j];")
+
+    with frame.loops(columns, p.depth[:-1]) as outer:
+        frame.vectors(outer, last, str(last.extent), put)
+    columns.close()
+
+
+def value_function(frame: Frame) -> str:
+    """All rows of head b, padded to whole vectors."""
+    p, ld = frame.problem, frame.tiling.padded(frame.problem.e)
+    scope = frame.function("value", f"gaf_i64 b, {frame.scalar} *dst")
+    frame.declare(scope, p.batch, "b")
+    name = p.keys.name
+    head = f"for (gaf_i64 {name} = 0; {name} < {p.t}; ++{name}) {{"
+    row = scope.open(head, {name: Binding(name)})
+
+    def put(block: Scope) -> None:
+        text = frame.operand(p.value, block)
+        block.add(f"*({frame.vector}u *)(dst + {name} * {ld}ll + c) = {text};")
+
+    frame.vectors(row, p.cols, str(p.e), put)
+    row.close()
+    return frame.finish(scope)
+
+
+def finite_function(frame: Frame) -> str:
+    """`gaf_i64 symbol_finite(args, status, b)`: the number of keys up to the last one whose value
+    is infinite or NaN. Such a value times a weight of zero is NaN, so its key must not be left
+    out."""
+    p = frame.problem
+    scope = frame.function("finite", "gaf_i64 b", "gaf_i64")
+    frame.declare(scope, p.batch, "b")
+    name = p.keys.name
+    row = scope.open(
+        f"for (gaf_i64 {name} = {p.t} - 1; {name} >= 0; --{name}) {{", {name: Binding(name)}
+    )
+    row.add(f"{frame.vector} odd = {{}};")
+
+    def test(block: Scope) -> None:
+        value = frame.operand(p.value, block)
+        if block.part is not None:
+            live = frame.emitter.live_mask(block.part)
+            value = f"({live} != 0 ? {value} : ({frame.vector}){{}})"
+        block.add(f"odd += {value} * 0;")
+
+    frame.vectors(row, p.cols, str(p.e), test)
+    row.add(f"for (int l = 0; l < {frame.tiling.lanes}; ++l) if (odd[l] != 0) return {name} + 1;")
+    row.close()
+    scope.add("return 0;")
+    return frame.finish(scope)
+
+
+def limit_function(frame: Frame) -> str:
+    """`gaf_i64 symbol_limit(args, status, b, m0, rows)`: keys that some row of a block may see."""
+    p = frame.problem
+    scope = frame.function("limit", "gaf_i64 b, gaf_i64 m0, gaf_i64 rows", "gaf_i64")
+    frame.declare(scope, p.batch, "b")
+    scope.add("gaf_i64 most = 1;")
+    row = scope.open("for (gaf_i64 r = 0; r < rows; ++r) {")
+    row.add("const gaf_i64 m = m0 + r;")
+    frame.declare(row, p.rows, "m")
+    row.add(f"gaf_i64 end = {p.t};")
+    for limit in p.limits:
+        text = frame.emitter.addresses.index(limit.end, row)
+        row.add(f"if ({text} < end) end = {text};")
+    row.add("if (end > most) most = end;")
+    row.close()
+    scope.add("return most;")
+    return frame.finish(scope)

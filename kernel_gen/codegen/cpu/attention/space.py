@@ -1,0 +1,138 @@
+"""What can be chosen for an attention kernel, and where a search should begin."""
+
+from __future__ import annotations
+
+from kernel_gen.codegen.cpu.attention.operands import key_in_place, value_in_place
+from kernel_gen.codegen.cpu.attention.problem import Problem
+from kernel_gen.codegen.cpu.attention.tiling import Operand, Tiling
+from kernel_gen.ir.target import Target
+from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
+
+Seed = tuple[tuple[str, Choice], ...]
+
+_FEW_ROWS = 8
+"""Rows up to which keys may be read in place, with vectors along the depth."""
+_TEAM_STEPS = 300_000  # multiply-adds that take as long as starting a team
+_ROW_BLOCKS = (8, 16, 32, 48, 64, 96, 128)
+_KEY_BLOCKS = (64, 128, 256, 512, 1024)
+_SPLITS = (1, 2, 4, 8)
+
+
+def lanes_of(problem: Problem, target: Target) -> int:
+    return target.vector_bytes // problem.dtype.bytes
+
+
+def attention_space(problem: Problem, target: Target) -> Space:
+    """Parameters and seeds."""
+    tiles = _tiles(problem, target)
+    parameters = (
+        Parameter("tile", tuple(f"{rows}x{vectors}" for rows, vectors in tiles)),
+        Parameter("rows", tuple(sorted({_row_block(problem, n) for n in _ROW_BLOCKS}))),
+        Parameter("keys", tuple(sorted({_key_block(problem, n) for n in _KEY_BLOCKS}))),
+        Parameter("key", tuple(map(str, key_modes(problem)))),
+        Parameter("value", tuple(map(str, value_modes(problem, target)))),
+        Parameter("splits", _splits(problem, target)),
+        Parameter("threads", ("one", "all")),
+    )
+    return Space(parameters, _seeds(problem, target, parameters))
+
+
+def key_modes(problem: Problem) -> tuple[Operand, ...]:
+    """Ways to read the keys."""
+    few = problem.m <= _FEW_ROWS
+    place = key_in_place(problem) if few else None
+    in_place = place is not None and place.offset is not None and _has_depth_rows(problem)
+    return (Operand.DOT, Operand.PACK) if in_place else (Operand.PACK,)
+
+
+def _has_depth_rows(problem: Problem) -> bool:
+    return problem.t > 0
+
+
+def value_modes(problem: Problem, target: Target) -> tuple[Operand, ...]:
+    """Ways to read the values."""
+    place = value_in_place(problem, lanes_of(problem, target))
+    return (Operand.PACK,) if place is None else (Operand.PLACE, Operand.PACK)
+
+
+def _tiles(problem: Problem, target: Target) -> tuple[tuple[int, int], ...]:
+    """Register tiles (rows, vectors), those with the most multiply-adds per load first.
+
+    Few rows leave room for more vectors. Sums, vectors and one broadcast fit the registers.
+    """
+    room = 30 if target.vector_bytes == 64 or target.isa.startswith("arm") else 16
+    lanes = lanes_of(problem, target)
+    widest = max(1, min(8, -(-max(problem.e, problem.t) // lanes)))
+    tallest = min(14, problem.m)
+    fitting = [
+        (rows, vectors)
+        for rows in range(1, tallest + 1)
+        for vectors in range(1, widest + 1)
+        if rows * vectors + vectors + 1 <= room
+    ]
+    rows_wasted = {rows: -(-problem.m // rows) * rows / problem.m for rows in range(1, tallest + 1)}
+
+    def cost(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+        rows, vectors = tile
+        steps = max(rows * vectors / 2, 4.0, (rows + vectors) / 2) + 0.08 * (rows + vectors)
+        return steps / (rows * vectors) * rows_wasted[rows], tile
+
+    return tuple(sorted(fitting, key=cost)[:8])
+
+
+def _row_block(problem: Problem, wanted: int) -> int:
+    """Rows of a block: all of them if `wanted` covers them."""
+    return min(wanted, problem.m)
+
+
+def _key_block(problem: Problem, wanted: int) -> int:
+    return wanted if wanted < problem.t else -(-problem.t // 16) * 16
+
+
+def _splits(problem: Problem, target: Target) -> tuple[Choice, ...]:
+    """Parts of the keys: only where heads and blocks of rows may not occupy all cores."""
+    if problem.b * problem.m > 64 * target.cores or problem.t < 128:
+        return (1,)
+    return _SPLITS
+
+
+def _seeds(problem: Problem, target: Target, parameters: tuple[Parameter, ...]) -> tuple[Seed, ...]:
+    """Rows and keys whose scores take a part of the second-level cache, in three sizes."""
+    choices = {parameter.name: parameter.choices for parameter in parameters}
+    steps = problem.b * problem.m * problem.t * (problem.d + problem.e)
+    best: dict[str, Choice] = {
+        "tile": choices["tile"][0],
+        "rows": _nearest(choices["rows"], 64),
+        "keys": _nearest(choices["keys"], 128),
+        "key": choices["key"][0],
+        "value": choices["value"][0],
+        "splits": 1,
+        "threads": "all" if steps >= _TEAM_STEPS else "one",
+    }
+    other = {**best, "tile": choices["tile"][min(1, len(choices["tile"]) - 1)]}
+    whole = {**best, "keys": choices["keys"][-1], "rows": _nearest(choices["rows"], 32)}
+    packed = {**best, "key": choices["key"][-1], "value": choices["value"][-1]}
+    split = {**best, "splits": 2 if problem.b < target.cores and len(choices["splits"]) > 1 else 1}
+    seeds = (tuple(seed.items()) for seed in (best, other, whole, packed, split))
+    return tuple(dict.fromkeys(seeds))
+
+
+def _nearest(choices: tuple[Choice, ...], wanted: int) -> Choice:
+    return min(choices, key=lambda choice: abs(int(choice) - wanted))
+
+
+def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
+    """The tiling that a point of the space stands for: blocks in whole register tiles."""
+    rows, vectors = (int(part) for part in str(point["tile"]).split("x"))
+    nr = vectors * lanes_of(problem, target)
+    return Tiling(
+        lanes=lanes_of(problem, target),
+        mr=rows,
+        nv=vectors,
+        rows=-(-int(point["rows"]) // rows) * rows,
+        keys=-(-int(point["keys"]) // nr) * nr,
+        key=Operand(str(point["key"])),
+        value=Operand(str(point["value"])),
+        splits=int(point["splits"]),
+        team=point["threads"] == "all",
+    )

@@ -1,0 +1,112 @@
+"""The decisions of one attention kernel, as the schedule tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernel_gen.codegen.cpu.attention.problem import Problem
+from kernel_gen.errors import InvalidGraph
+from kernel_gen.ir.graph import attrs
+from kernel_gen.schedule.schedule import Decision, Schedule
+
+NAME = "attention"
+_THREADS = {False: "one", True: "all"}
+
+
+class Operand(StrEnum):
+    """How keys and values are read: packed when a head begins, in place, or in place with vectors
+    along the depth (`DOT`, keys for few rows)."""
+
+    PACK = "pack"
+    PLACE = "place"
+    DOT = "dot"
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Register tiles of MR rows × (NV vectors) for both products; blocks of `rows` query rows and
+    `keys` keys, multiples of the tile. With `splits` > 1 so many threads share the keys of one
+    block of rows, and merge their results. `lanes` are elements of a vector."""
+
+    lanes: int
+    mr: int
+    nv: int
+    rows: int
+    keys: int
+    key: Operand
+    value: Operand
+    splits: int = 1
+    team: bool = True
+
+    @property
+    def nr(self) -> int:
+        """Keys, or columns of the values, of a register tile."""
+        return self.lanes * self.nv
+
+    def blocks(self, problem: Problem) -> int:
+        """Blocks of rows of one head."""
+        return -(-problem.m // self.rows)
+
+    def padded(self, elems: int) -> int:
+        """Row stride in scratch: whole vectors, and no multiple of 512 elements' worth of sets."""
+        stride = -(-elems // self.lanes) * self.lanes
+        return stride + self.lanes if stride % 64 == 0 else stride
+
+    def tail_nv(self, problem: Problem) -> int:
+        """Vectors of the last tile of the values' columns; `nv` if it is full."""
+        rest = problem.e % self.nr
+        return -(-rest // self.lanes) if rest else self.nv
+
+    def panels(self, problem: Problem) -> int:
+        """Packed key panels of one head."""
+        return -(-problem.t // self.nr)
+
+
+def to_schedule(tiling: Tiling) -> Schedule:
+    """The tiling as replayable decisions."""
+    return Schedule(
+        NAME,
+        (
+            Decision("tile", attrs(rows=tiling.mr, vectors=tiling.nv)),
+            Decision("block", attrs(rows=tiling.rows, keys=tiling.keys)),
+            Decision("pack", attrs(key=str(tiling.key), value=str(tiling.value))),
+            Decision("parallel", attrs(splits=tiling.splits, threads=_THREADS[tiling.team])),
+        ),
+    )
+
+
+def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
+    """Inverse of `to_schedule`; raises InvalidGraph if a decision is missing."""
+    return Tiling(
+        lanes=lanes,
+        mr=_number(schedule, "tile", "rows"),
+        nv=_number(schedule, "tile", "vectors"),
+        rows=_number(schedule, "block", "rows"),
+        keys=_number(schedule, "block", "keys"),
+        key=Operand(_word(schedule, "pack", "key")),
+        value=Operand(_word(schedule, "pack", "value")),
+        splits=_number(schedule, "parallel", "splits"),
+        team=_word(schedule, "parallel", "threads") == _THREADS[True],
+    )
+
+
+def _decided(schedule: Schedule, kind: str, key: str) -> object:
+    decisions = schedule.find(kind)
+    if schedule.template != NAME or len(decisions) != 1:
+        raise InvalidGraph(f"schedule of {schedule.template}: {len(decisions)} decisions {kind!r}")
+    return dict(decisions[0].args).get(key)
+
+
+def _number(schedule: Schedule, kind: str, key: str) -> int:
+    value = _decided(schedule, kind, key)
+    if not isinstance(value, int) or value < 1:
+        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a count")
+    return value
+
+
+def _word(schedule: Schedule, kind: str, key: str) -> str:
+    value = _decided(schedule, kind, key)
+    if not isinstance(value, str):
+        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a word")
+    return value
