@@ -112,7 +112,7 @@ def _affine(edit: Edit, node: Node, position: int, bias: int | None) -> _Affine:
     _, mean, variance, *parameters = node.inputs
     name, dtype = node.name, edit.values[mean].dtype
     eps = node.attr("eps")
-    offset = edit.make(position, "full", (), name, shape=(), dtype=dtype, value=eps)
+    offset = edit.make(position, "full", (), name, shape=(), dtype=dtype.value, value=eps)
     spread = edit.make(position, "add", (variance, offset), name)
     scale = edit.make(position, "rsqrt", (spread,), name)
     if node.attr("weight"):
