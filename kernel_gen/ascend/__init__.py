@@ -1,0 +1,1 @@
+"""The Ascend target: chip descriptions (`chips`) and the simulator (`sim`)."""

@@ -1,0 +1,131 @@
+"""Compiling kernels for the simulator: the runtime once per machine, each kernel against it.
+
+A kernel's sources are compiled as they are, with `include/` on the search path, into a shared
+object that finds the runtime by an absolute path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from kernel_gen.errors import InvalidInput
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.host import host_target
+
+_HERE = Path(__file__).parent
+_INCLUDE = _HERE / "include"
+_RUNTIME = _HERE / "runtime"
+_TIMEOUT_S = 120.0
+_MESSAGE_CHARS = 4000
+_WARNINGS = ("-Wall", "-Wextra")
+
+
+class BuildError(InvalidInput):
+    """Sources that the compiler refuses; the message is the compiler's."""
+
+
+def build(sources: Mapping[str, str], workdir: Path) -> Path:
+    """The shared object of a kernel: all `.cpp` files of `sources` (file name to text) together.
+
+    Other files (headers) are written beside them into `workdir`. Raises BuildError with the
+    compiler's message, Unavailable without a compiler.
+    """
+    units = [name for name in sources if name.endswith((".cpp", ".cc"))]
+    if not units:
+        raise InvalidInput(f"no .cpp file among {sorted(sources)}")
+    workdir.mkdir(parents=True, exist_ok=True)
+    for name, text in sources.items():
+        if Path(name).name != name:
+            raise InvalidInput(f"source file name {name!r} has a folder")
+        (workdir / name).write_text(text, encoding="utf-8")
+    runtime = runtime_library()
+    library = workdir / "libkernel.so"
+    command = [
+        *_compiler(), "-std=c++17", "-O1", "-fPIC", "-shared", *_WARNINGS, f"-I{_INCLUDE}", "-I.",
+        *sorted(units), "-o", library.name, str(runtime), f"-Wl,-rpath,{runtime.parent}",
+        "-Wl,--no-undefined",
+    ]  # fmt: skip
+    _run(command, workdir)
+    return library
+
+
+def compile_warnings(sources: Mapping[str, str], workdir: Path) -> str:
+    """What the compiler has to say about the sources at -Wall -Wextra; empty where nothing."""
+    build(sources, workdir)
+    units = sorted(name for name in sources if name.endswith((".cpp", ".cc")))
+    command = [*_compiler(), "-std=c++17", "-fsyntax-only", *_WARNINGS, f"-I{_INCLUDE}", *units]
+    return _run(command, workdir)
+
+
+@cache
+def runtime_library() -> Path:
+    """The simulator's runtime, built at the first call on this machine. Raises Unavailable."""
+    flags = ("-std=c++17", "-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno",
+             "-fno-trapping-math", "-fPIC", *_WARNINGS, *_isa_flags())  # fmt: skip
+    files = sorted(_RUNTIME.glob("*.cpp"))
+    folder = platformdirs.user_cache_path("graph-autofusion") / "ascend-sim"
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / f"libascendsim-{_digest(flags)}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
+            built = _build_runtime(files, flags, Path(work))
+            os.replace(built, library)
+    return library
+
+
+def _build_runtime(files: Sequence[Path], flags: Sequence[str], work: Path) -> Path:
+    objects = [work / f"{file.stem}.o" for file in files]
+    commands = [
+        [*_compiler(), *flags, "-c", str(file), "-o", str(target)]
+        for file, target in zip(files, objects, strict=True)
+    ]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(lambda command: _run(command, work), commands))
+    built = work / "runtime.so"
+    links = [str(path) for path in objects]
+    _run([*_compiler(), "-shared", *links, "-o", str(built), "-Wl,--no-undefined", "-lm"], work)
+    return built
+
+
+def _digest(flags: Sequence[str]) -> str:
+    state = hashlib.sha256("\0".join([*_compiler(), *flags]).encode())
+    for path in sorted([*_RUNTIME.iterdir(), *_INCLUDE.rglob("*.h")]):
+        if path.is_file():
+            state.update(path.name.encode() + b"\0" + path.read_bytes())
+    return state.hexdigest()[:24]
+
+
+@cache
+def _compiler() -> tuple[str, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        return Compiler.find(Path(folder)).command
+
+
+def _isa_flags() -> tuple[str, ...]:
+    """Up to AVX2: half conversions in hardware where the host has them."""
+    return ("-march=x86-64-v3",) if host_target().isa in ("x86-64-v3", "x86-64-v4") else ()
+
+
+def _run(command: Sequence[str], folder: Path) -> str:
+    """What the compiler wrote to stderr. Raises BuildError where it fails."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S,
+            env=environment, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"no object after {_TIMEOUT_S:g} s") from error
+    if done.returncode != 0:
+        message = done.stderr[:_MESSAGE_CHARS]
+        raise BuildError(message or f"compiler: exit status {done.returncode}")
+    return done.stderr

@@ -1,0 +1,252 @@
+// Copies in bursts, and single elements read or written by the scalar unit.
+
+#include <algorithm>
+#include <cstring>
+
+#include "core.h"
+
+namespace gafsim {
+
+namespace {
+
+constexpr uint32_t kMaxPadBlocks = 4095;
+constexpr uint32_t kMaxPadLength = 2097151;
+constexpr uint32_t kBlock = 32;
+
+uint64_t Up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Which pipe carries a copy: the memories at both ends decide.
+Pipe PipeOf(const Copy &c)
+{
+    if (c.src.memory == Memory::GM) {
+        return Pipe::MTE2;
+    }
+    if (c.dst.memory == Memory::GM) {
+        return c.src.memory == Memory::L0C ? Pipe::FIX : Pipe::MTE3;
+    }
+    if (c.src.memory == Memory::UB) {
+        return c.dst.memory == Memory::UB ? Pipe::V : Pipe::MTE3;
+    }
+    return Pipe::MTE1;
+}
+
+bool WithinLimits(const Copy &c, Where where)
+{
+    Simulation &sim = Sim();
+    const uint32_t size = SizeOf(c.src.type);
+    if (c.pad && (c.blocks > kMaxPadBlocks || c.length > kMaxPadLength)) {
+        sim.Fail("copy-limit", where,
+                 Format("DataCopyPad: %u blocks of %u B, at most %u of %u B", c.blocks, c.length,
+                        kMaxPadBlocks, kMaxPadLength));
+        return false;
+    }
+    if (c.pad && (c.left * size > kBlock || c.right * size > kBlock)) {
+        sim.Fail("copy-limit", where,
+                 Format("DataCopyPad: padding of %u and %u elements, at most 32 B a side", c.left,
+                        c.right));
+        return false;
+    }
+    if (!c.pad && (c.blocks > kMaxPadBlocks || c.length / kBlock > 65535)) {
+        sim.Fail("copy-limit", where,
+                 Format("DataCopy: %u blocks of %u B, at most 4095 of 65535 · 32 B", c.blocks,
+                        c.length));
+        return false;
+    }
+    if (c.pad && c.length % size != 0) {
+        sim.Fail("copy-limit", where,
+                 Format("DataCopyPad: %u B are no whole elements of %u B", c.length, size));
+        return false;
+    }
+    if (c.length == 0 && !c.pad && c.blocks != 0) {
+        sim.Fail("copy-empty", where, "DataCopy of less than 32 B moves nothing: use DataCopyPad");
+        return false;
+    }
+    return c.blocks != 0 && c.length != 0;
+}
+
+// Bytes that a GM burst really moves: whole sectors, and a share for the burst itself.
+double Moved(uint64_t at, uint64_t bytes, const Chip &chip)
+{
+    const uint64_t sector = static_cast<uint64_t>(chip.sector);
+    const uint64_t low = at / sector * sector;
+    return static_cast<double>(Up(at + bytes, sector) - low) + chip.burst;
+}
+
+struct Geometry {
+    uint64_t dst_pitch, src_pitch;
+    uint64_t dst_bytes;  // of a block, with padding where it lands in UB
+};
+
+Geometry GeometryOf(const Copy &c)
+{
+    const uint32_t size = SizeOf(c.src.type);
+    const bool inward = c.src.memory == Memory::GM;
+    Geometry g{};
+    g.dst_bytes = c.length;
+    if (!c.pad) {
+        g.dst_pitch = c.length + c.dst_gap;
+        g.src_pitch = c.length + c.src_gap;
+    } else if (inward) {
+        g.dst_bytes = Up(c.length + uint64_t{c.left + c.right} * size, kBlock);
+        g.dst_pitch = g.dst_bytes + c.dst_gap;
+        g.src_pitch = c.length + c.src_gap;
+    } else {
+        g.dst_pitch = c.length + c.dst_gap;
+        g.src_pitch = Up(c.length, kBlock) + c.src_gap;
+    }
+    return g;
+}
+
+// One block into UB with its padding: declared value, or the block's first element.
+void PadBlock(const Copy &c, uint8_t *dst, const uint8_t *src, uint64_t dst_bytes)
+{
+    const uint32_t size = SizeOf(c.src.type);
+    const void *fill = c.pad_value ? static_cast<const void *>(&c.value) : src;
+    const uint64_t before = uint64_t{c.left} * size;
+    const uint64_t after = before + c.length;
+    for (uint64_t at = 0; at < dst_bytes; at += size) {
+        if (at < before || at >= after) {
+            std::memcpy(dst + at, fill, size);
+        }
+    }
+    std::memcpy(dst + before, src, c.length);
+}
+
+template <typename T>
+T Combine(int kind, T old, T value)
+{
+    switch (kind) {
+        case 1: return static_cast<T>(old + value);
+        case 2: return old > value ? old : value;
+        default: return old < value ? old : value;
+    }
+}
+
+template <typename T>
+void Merge(int kind, uint8_t *dst, const uint8_t *src, uint64_t bytes)
+{
+    for (uint64_t at = 0; at + sizeof(T) <= bytes; at += sizeof(T)) {
+        T old, value;
+        std::memcpy(&old, dst + at, sizeof(T));
+        std::memcpy(&value, src + at, sizeof(T));
+        old = Combine(kind, old, value);
+        std::memcpy(dst + at, &old, sizeof(T));
+    }
+}
+
+}  // namespace
+
+bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where)
+{
+    if (core.atomic == 0) {
+        std::memcpy(dst, src, bytes);
+        return true;
+    }
+    if (type != core.atomic_type) {
+        Sim().Fail("atomic-type", where,
+                   Format("a store of %s while the atomic type is %s", NameOf(type),
+                          NameOf(core.atomic_type)));
+        return false;
+    }
+    switch (type) {
+        case Type::F32: Merge<float>(core.atomic, dst, src, bytes); return true;
+        case Type::F16: Merge<_Float16>(core.atomic, dst, src, bytes); return true;
+        case Type::I32: Merge<int32_t>(core.atomic, dst, src, bytes); return true;
+        case Type::I16: Merge<int16_t>(core.atomic, dst, src, bytes); return true;
+        case Type::I8: Merge<int8_t>(core.atomic, dst, src, bytes); return true;
+        default: break;
+    }
+    Sim().Fail("atomic-type", where, Format("the chip has no atomic store of %s", NameOf(type)));
+    return false;
+}
+
+void CopyBlocks(const Copy &c, Where where)
+{
+    if (!WithinLimits(c, where)) {
+        return;
+    }
+    Simulation &sim = Sim();
+    const Pipe pipe = PipeOf(c);
+    Instruction instruction(c.op, pipe, where);
+    Core &core = instruction.core();
+    const Geometry g = GeometryOf(c);
+    const bool inward = c.src.memory == Memory::GM;
+    const bool outward = c.dst.memory == Memory::GM;
+    const uint64_t src_bytes = c.pad && outward ? Up(c.length, 1) : c.length;
+    double moved = 0;
+    for (uint32_t i = 0; i < c.blocks; ++i) {
+        const uint64_t from = c.src.at + i * g.src_pitch;
+        const uint64_t to = c.dst.at + i * g.dst_pitch;
+        if (!instruction.Legal(c.src, from, from + src_bytes, kBlock) ||
+            !instruction.Legal(c.dst, to, to + g.dst_bytes, kBlock)) {
+            return;
+        }
+        instruction.Read(c.src, from, from + src_bytes);
+        instruction.Write(c.dst, to, to + g.dst_bytes);
+        moved += inward    ? Moved(from, c.length, sim.chip)
+                 : outward ? Moved(to, c.length, sim.chip)
+                           : static_cast<double>(c.length);
+        if (!sim.function) {
+            continue;
+        }
+        Operand src = c.src, dst = c.dst;
+        src.at = from;
+        dst.at = to;
+        uint8_t *target = BytesAt(core, dst);
+        const uint8_t *source = BytesAt(core, src);
+        if (c.pad && inward) {
+            PadBlock(c, target, source, g.dst_bytes);
+        } else if (outward) {
+            if (!AtomicStore(core, c.src.type, target, source, c.length, where)) {
+                return;
+            }
+        } else {
+            std::memmove(target, source, c.length);
+        }
+    }
+    if (inward || outward) {
+        const GlobalBuffer *buffer = sim.Find(inward ? c.src.at : c.dst.at);
+        instruction.RunCopy(buffer, double(c.length) * c.blocks, moved, outward);
+    } else {
+        const double rate = sim.chip.ub_rate;
+        instruction.Run(moved / rate, sim.chip.ub_start);
+    }
+}
+
+bool ScalarRead(const Operand &from, void *value, Where where)
+{
+    Simulation &sim = Sim();
+    Instruction instruction(Op::GetValue, Pipe::S, where);
+    const uint32_t size = SizeOf(from.type);
+    if (!instruction.Legal(from, from.at, from.at + size, size)) {
+        return false;
+    }
+    instruction.Read(from, from.at, from.at + size);
+    std::memcpy(value, BytesAt(instruction.core(), from), size);
+    instruction.Run(from.memory == Memory::GM ? sim.chip.scalar_gm : sim.chip.scalar_read, 0);
+    return true;
+}
+
+void ScalarWrite(const Operand &to, const void *value, Where where)
+{
+    Simulation &sim = Sim();
+    Instruction instruction(Op::SetValue, Pipe::S, where);
+    const uint32_t size = SizeOf(to.type);
+    if (!instruction.Legal(to, to.at, to.at + size, size)) {
+        return;
+    }
+    instruction.Write(to, to.at, to.at + size);
+    if (sim.function || to.memory != Memory::GM) {
+        std::memcpy(BytesAt(instruction.core(), to), value, size);
+    }
+    instruction.Run(to.memory == Memory::GM ? sim.chip.scalar_gm : sim.chip.scalar_write, 0);
+}
+
+void SetAtomic(int kind, Type type)
+{
+    Core &core = Running();
+    core.atomic = kind;
+    core.atomic_type = type;
+}
+
+}  // namespace gafsim

@@ -1,0 +1,236 @@
+#include "lanes.h"
+
+#include <algorithm>
+
+namespace gafsim {
+
+namespace {
+
+constexpr uint64_t kBanks = 16;
+constexpr uint64_t kBankRow = kBanks * kBlockBytes;  // 512 B
+constexpr uint64_t kBankColumn = 64 * 1024;          // addresses of one set of 16 banks
+
+struct Part {
+    const Operand *operand;
+    Stride stride;
+    uint32_t size;
+};
+
+std::vector<Part> PartsOf(const Vector &v)
+{
+    std::vector<Part> parts = {{&v.dst, v.dst_stride, SizeOf(v.dst.type)}};
+    for (int i = 0; i < v.sources; ++i) {
+        parts.push_back({&v.src[i], v.src_stride[i], SizeOf(v.src[i].type)});
+    }
+    return parts;
+}
+
+uint64_t &OffsetOf(Run &run, size_t part) { return part == 0 ? run.dst : run.src[part - 1]; }
+
+// Appends a run, joined with the last one where it goes on in every operand.
+void Append(std::vector<Run> &runs, const std::vector<Part> &parts, Run run)
+{
+    if (!runs.empty()) {
+        Run &last = runs.back();
+        bool joins = true;
+        for (size_t p = 0; p < parts.size(); ++p) {
+            joins = joins && OffsetOf(last, p) + last.lanes * parts[p].size == OffsetOf(run, p);
+        }
+        if (joins) {
+            last.lanes += run.lanes;
+            return;
+        }
+    }
+    runs.push_back(run);
+}
+
+bool Bit(const uint64_t mask[2], uint64_t lane) { return (mask[lane / 64] >> (lane % 64)) & 1; }
+
+// The lanes of one repeat in [first, last) that the mask keeps.
+void Chunk(std::vector<Run> &runs, const std::vector<Part> &parts, uint64_t repeat, uint64_t first,
+           uint64_t last)
+{
+    Run run;
+    run.lanes = last - first;
+    for (size_t p = 0; p < parts.size(); ++p) {
+        const uint64_t per_block = kBlockBytes / parts[p].size;
+        OffsetOf(run, p) = repeat * parts[p].stride.repeat * kBlockBytes +
+                           first / per_block * parts[p].stride.block * kBlockBytes +
+                           first % per_block * parts[p].size;
+    }
+    Append(runs, parts, run);
+}
+
+void Repeat(std::vector<Run> &runs, const std::vector<Part> &parts, uint64_t repeat,
+            const uint64_t mask[2], uint64_t lanes, uint64_t chunk)
+{
+    for (uint64_t start = 0; start < lanes; start += chunk) {
+        const uint64_t end = std::min(start + chunk, lanes);
+        uint64_t first = start;
+        while (first < end) {
+            while (first < end && !Bit(mask, first)) {
+                ++first;
+            }
+            uint64_t last = first;
+            while (last < end && Bit(mask, last)) {
+                ++last;
+            }
+            if (last > first) {
+                Chunk(runs, parts, repeat, first, last);
+            }
+            first = last;
+        }
+    }
+}
+
+struct MaskState {
+    uint64_t mask[2];
+    bool counter;
+};
+
+MaskState MaskOf(const Vector &v)
+{
+    const Core &core = Running();
+    if (!v.lanes.from_register) {
+        return {{v.lanes.mask[0], v.lanes.mask[1]}, core.counter_mode};
+    }
+    return {{core.mask[0], core.mask[1]}, core.counter_mode};
+}
+
+}  // namespace
+
+std::vector<Run> RunsOf(const Vector &v, uint32_t widest)
+{
+    std::vector<Run> runs;
+    if (v.lanes.counted) {
+        if (v.lanes.count != 0) {
+            Run all;
+            all.lanes = v.lanes.count;
+            runs.push_back(all);
+        }
+        return runs;
+    }
+    const std::vector<Part> parts = PartsOf(v);
+    uint64_t chunk = kBlockBytes;
+    for (const Part &part : parts) {
+        chunk = std::min<uint64_t>(chunk, kBlockBytes / part.size);
+    }
+    const MaskState state = MaskOf(v);
+    const uint64_t lanes = kRepeatBytes / widest;
+    if (!state.counter) {
+        for (uint64_t r = 0; r < v.lanes.repeats; ++r) {
+            Repeat(runs, parts, r, state.mask, std::min<uint64_t>(lanes, 128), chunk);
+        }
+        return runs;
+    }
+    const uint64_t all[2] = {~uint64_t{0}, ~uint64_t{0}};
+    uint64_t left = state.mask[0];
+    for (uint64_t r = 0; left != 0; ++r) {
+        const uint64_t now = std::min(left, lanes);
+        Repeat(runs, parts, r, all, now, chunk);
+        left -= now;
+    }
+    return runs;
+}
+
+double RepeatsOf(const Vector &v, uint32_t widest)
+{
+    const uint64_t lanes = kRepeatBytes / widest;
+    if (v.lanes.counted) {
+        return static_cast<double>((v.lanes.count + lanes - 1) / lanes);
+    }
+    const MaskState state = MaskOf(v);
+    return static_cast<double>(state.counter ? (state.mask[0] + lanes - 1) / lanes
+                                             : v.lanes.repeats);
+}
+
+double BankConflicts(const Vector &v, double repeats)
+{
+    const Chip &chip = Sim().chip;
+    // Blocks of two operands that fall into one bank group in the same cycle, as a share of eight.
+    const auto overlap = [](const Operand &a, const Operand &b) {
+        const int64_t shift = static_cast<int64_t>((a.at / kBlockBytes) % kBanks) -
+                              static_cast<int64_t>((b.at / kBlockBytes) % kBanks);
+        const int64_t apart = std::min((shift + 16) % 16, (16 - shift) % 16);
+        return std::max<int64_t>(0, 8 - apart) / 8.0;
+    };
+    double cycles = 0;
+    if (v.sources >= 2 && v.src[0].at != v.src[1].at) {
+        cycles += overlap(v.src[0], v.src[1]) * chip.bank_read_read;
+    }
+    double worst = 0;
+    for (int i = 0; i < v.sources; ++i) {
+        // A result in place is written after it was read: no conflict of its own.
+        if (v.src[i].at != v.dst.at && v.src[i].at / kBankColumn == v.dst.at / kBankColumn) {
+            worst = std::max(worst, overlap(v.src[i], v.dst) * chip.bank_read_write);
+        }
+    }
+    const auto strided = [](Stride stride) {
+        const double rows = stride.block % 16 == 0 ? 8 : stride.block % 8 == 0 ? 4 : stride.block % 4 == 0 ? 2 : 1;
+        return stride.block == 0 ? 0.0 : rows - 1;
+    };
+    if (!v.lanes.counted) {
+        cycles += strided(v.dst_stride);
+        for (int i = 0; i < v.sources; ++i) {
+            cycles += strided(v.src_stride[i]);
+        }
+    }
+    return (cycles + worst) * repeats;
+}
+
+bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &runs)
+{
+    const std::vector<Part> parts = PartsOf(v);
+    for (size_t p = 0; p < parts.size(); ++p) {
+        if (parts[p].operand->memory != Memory::UB) {
+            Sim().Fail("operand-memory", instruction.where(), "vector operands lie in UB");
+            return false;
+        }
+        if (!instruction.Legal(*parts[p].operand, parts[p].operand->at, parts[p].operand->at,
+                               kBlockBytes)) {
+            return false;
+        }
+    }
+    for (int pass = 0; pass < 2; ++pass) {  // reads before writes
+        for (size_t p = 0; p < parts.size(); ++p) {
+            const bool reads = p != 0 || v.reads_dst;
+            if (pass == 0 ? !reads : p != 0) {
+                continue;
+            }
+            uint64_t low = 0, high = 0;
+            for (size_t i = 0; i <= runs.size(); ++i) {
+                uint64_t at = 0, end = 0;
+                if (i < runs.size()) {
+                    Run run = runs[i];
+                    at = parts[p].operand->at + OffsetOf(run, p);
+                    end = at + run.lanes * parts[p].size;
+                    if (at == high && high != 0) {
+                        high = end;
+                        continue;
+                    }
+                }
+                if (low < high) {
+                    if (!instruction.Legal(*parts[p].operand, low, high, 1)) {
+                        return false;
+                    }
+                    pass == 0 ? instruction.Read(*parts[p].operand, low, high)
+                              : instruction.Write(*parts[p].operand, low, high);
+                }
+                low = at;
+                high = end;
+            }
+        }
+    }
+    return true;
+}
+
+void Price(Instruction &instruction, const Vector &v, uint32_t widest)
+{
+    const Chip &chip = Sim().chip;
+    const double repeats = RepeatsOf(v, widest);
+    const int op = static_cast<int>(v.op);
+    const double cycles = repeats * chip.repeat[op] + BankConflicts(v, repeats) + chip.fixed[op];
+    instruction.Run(cycles, chip.vector_start);
+}
+
+}  // namespace gafsim

@@ -1,0 +1,36 @@
+// Which bytes the lanes of a vector instruction are, and its price.
+#pragma once
+
+#include <vector>
+
+#include "core.h"
+
+namespace gafsim {
+
+constexpr uint32_t kBlockBytes = 32;
+constexpr uint32_t kRepeatBytes = 256;
+
+// A stretch of lanes that is contiguous in every operand: offsets in bytes from each start.
+struct Run {
+    uint64_t dst = 0;
+    uint64_t src[3] = {0, 0, 0};
+    uint64_t lanes = 0;
+};
+
+// The lanes of an elementwise instruction as runs, in order. `widest` is the size in bytes of its
+// largest element, which decides how many lanes a repeat has.
+std::vector<Run> RunsOf(const Vector &v, uint32_t widest);
+
+// Repeats of 256 B that the instruction takes.
+double RepeatsOf(const Vector &v, uint32_t widest);
+
+// Cycles that conflicts between UB banks cost.
+double BankConflicts(const Vector &v, double repeats);
+
+// Checks each operand's runs and enters them into the shadows. False: refused.
+bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &runs);
+
+// Enters the instruction into the vector pipe.
+void Price(Instruction &instruction, const Vector &v, uint32_t widest);
+
+}  // namespace gafsim

@@ -1,0 +1,94 @@
+// Who touched which bytes last: an interval map from addresses to the last write and the reads
+// since. Byte-exact, and small, because kernels touch whole tiles.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "../include/ascendc/sim.h"
+
+namespace gafsim {
+
+// One instruction's touch, as far as later instructions need to know it.
+struct Touch {
+    uint32_t core = 0;
+    Pipe pipe = Pipe::S;
+    uint32_t number = 0;  // of the instruction in its pipe, from 1; 0 is no touch
+    bool atomic = false;
+    Where where = {nullptr, 0};
+
+    bool SameUnit(const Touch &other) const { return core == other.core && pipe == other.pipe; }
+};
+
+struct Span {
+    uint64_t end = 0;
+    bool written = false;  // false: poison
+    Touch writer;
+    std::vector<Touch> readers;
+};
+
+class Shadow {
+public:
+    Shadow() = default;
+    void Reset(uint64_t low, uint64_t high, bool written)
+    {
+        spans_.clear();
+        Span all;
+        all.end = high;
+        all.written = written;
+        spans_.emplace(low, all);
+    }
+
+    // Calls visit(low, span) on the spans of [low, high), cut at both ends.
+    template <typename Visit>
+    void Each(uint64_t low, uint64_t high, Visit visit)
+    {
+        Cut(low);
+        Cut(high);
+        for (auto it = spans_.lower_bound(low); it != spans_.end() && it->first < high; ++it) {
+            visit(it->first, it->second);
+        }
+    }
+
+    // Replaces what was known of [low, high).
+    void Overwrite(uint64_t low, uint64_t high, const Touch &writer)
+    {
+        Cut(low);
+        Cut(high);
+        auto first = spans_.lower_bound(low);
+        if (first == spans_.end()) {
+            return;
+        }
+        first->second.written = true;
+        first->second.writer = writer;
+        first->second.readers.clear();
+        first->second.end = high;
+        spans_.erase(std::next(first), spans_.lower_bound(high));
+    }
+
+    void Poison(uint64_t low, uint64_t high)
+    {
+        Each(low, high, [](uint64_t, Span &span) { span.written = false; });
+    }
+
+private:
+    void Cut(uint64_t at)
+    {
+        auto after = spans_.upper_bound(at);
+        if (after == spans_.begin()) {
+            return;
+        }
+        auto it = std::prev(after);
+        if (it->first == at || it->second.end <= at) {
+            return;
+        }
+        Span right = it->second;
+        it->second.end = at;
+        spans_.emplace_hint(after, at, std::move(right));
+    }
+
+    std::map<uint64_t, Span> spans_;
+};
+
+}  // namespace gafsim
