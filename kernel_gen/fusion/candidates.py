@@ -15,7 +15,13 @@ from kernel_gen.codec import digest
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.dag import Dag, bits, mask_of
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
-from kernel_gen.fusion.legality import Accepts, accepting, refuse_nodes
+from kernel_gen.fusion.legality import (
+    Accepts,
+    accepting,
+    is_attention,
+    matrix_products,
+    refuse_nodes,
+)
 from kernel_gen.fusion.library import library_groups
 from kernel_gen.fusion.lower import Lowered, Lowering
 from kernel_gen.fusion.region import constant_nodes, make_group
@@ -223,15 +229,26 @@ class _Growth:
         return list(dict.fromkeys(grown))
 
     def _completed(self, mask: int) -> int:
-        """The mask made convex, with sources and views of constants that it reads."""
+        """The mask made convex, with sources and views of constants that it reads; an attention
+        also with views that it alone reads: else each set of them would be another group."""
         mask = self._dag.closure(mask)
+        attention = self._is_attention(mask)
         waiting = list(bits(mask))
         while waiting:
             for producer in bits(self._dag.producers[waiting.pop()] & ~mask):
-                if self._is_absorbed(producer):
+                own = attention and self._is_own_view(producer, mask)
+                if own or self._is_absorbed(producer):
                     mask |= 1 << producer
                     waiting.append(producer)
         return mask
+
+    def _is_attention(self, mask: int) -> bool:
+        nodes = [self._program.nodes[node] for node in bits(mask)]
+        return sum(map(matrix_products, nodes)) > 1 and is_attention(nodes)
+
+    def _is_own_view(self, node: int, mask: int) -> bool:
+        view = spec(self._program.nodes[node].op).kind is OpKind.VIEW
+        return view and not self._dag.consumers[node] & ~mask and not self._returned >> node & 1
 
     def _is_absorbed(self, node: int) -> bool:
         kind = spec(self._program.nodes[node].op).kind

@@ -56,13 +56,23 @@ def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal 
         if refusal is not None:
             return refusal
     heavy = [node for node in chosen if matrix_products(node)]
-    if sum(map(matrix_products, heavy)) > 1 and not _side_by_side(program, heavy):
+    several = sum(map(matrix_products, heavy)) > 1
+    if several and not is_attention(chosen) and not _side_by_side(program, heavy):
         names = ", ".join(map(described, heavy))
         sentence = (
-            f"{names}: a kernel holds one matrix product, or several of equal shape and input"
+            f"{names}: a kernel holds one matrix product, several of equal shape and input,"
+            " or an attention"
         )
         return Refusal("two-products", sentence)
     return None
+
+
+def is_attention(nodes: list[Node]) -> bool:
+    """Whether the only products are those of an attention node, or two with a softmax beside them:
+    whether it stands between them, a template sees."""
+    products = [node.op for node in nodes if matrix_products(node)]
+    softmax = any(node.op in ("softmax", "amax") for node in nodes)
+    return products == ["attention"] or (products == ["matmul"] * 2 and softmax)
 
 
 def _side_by_side(program: Graph, products: list[Node]) -> bool:
