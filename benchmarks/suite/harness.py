@@ -1,145 +1,227 @@
-"""Interleaves two processes per workload: malloc's defaults, and with trimming off.
-
-glibc gives freed memory back to the system by default, so that fresh outputs cost page faults in
-each call; some users turn that off. Each contender is timed both ways and its better one counts.
+"""Interleaves the contenders of one workload: each in a process of its own, once with malloc's
+defaults and once with trimming off. A round times each process once, in turn, and each round
+begins with another one, so that drift of the machine hits all alike.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-MALLOC = {
-    "default": {},
-    "no-trim": {"MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_MMAP_THRESHOLD_": str(1 << 32)},
-}
+from benchmarks.suite import zygote
+from benchmarks.suite.peers import MEASURE_WHILE_BUILDING, OURS
+from benchmarks.suite.processes import MALLOC, Gone, Worker, Zygote
+from benchmarks.suite.records import Result, Timing, floor_of, summary
+from benchmarks.suite.reference import Effort
+from benchmarks.suite.worker import FLOOR, Order
+
+Place = tuple[str, str]  # contender and malloc setting
+Progress = Callable[[str], None]  # told what was finished
+
+_COPIES_OF_WEIGHTS = 2.5  # a process holds the model and what its contender makes of it
+_PROCESS_BYTES = 400 << 20
+_SHARE_OF_MEMORY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """One contender on one workload; `missing` says why it has no samples.
+class Settings:
+    """How to measure: at least `least_rounds`, at most `rounds`, ending after `seconds` of them.
 
-    `median_us`, `min_us`, `spread` (interquartile range over median) and `faults` (minor page
-    faults per call) are those of the better malloc setting.
+    `setup_seconds` bounds how long a contender may take to get ready (ours: plus its budget).
     """
 
-    contender: str
-    median_us: float = 0.0
-    min_us: float = 0.0
-    spread: float = 0.0
-    faults: float = 0.0
-    malloc: str = ""
-    max_error: float = 0.0
-    missing: str = ""
+    contenders: tuple[str, ...]
+    threads: int = 2
+    rounds: int = 15
+    least_rounds: int = 5
+    seconds: float = 20.0
+    setup_seconds: float = 300.0
+    cases: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One workload in all contenders."""
+@dataclass(slots=True)
+class _Taken:
+    """What was measured so far."""
 
-    workload: str
-    timings: tuple[Timing, ...]
-
-    def of(self, contender: str) -> Timing | None:
-        found = [t for t in self.timings if t.contender == contender and not t.missing]
-        return found[0] if found else None
-
-    def ratio(self, contender: str) -> float | None:
-        """Time of `contender` over ours: above 1, ours is faster."""
-        ours, other = self.of("autofusion"), self.of(contender)
-        return other.median_us / ours.median_us if ours and other else None
+    facts: dict[Place, Mapping[str, Any]] = field(default_factory=dict)
+    samples: dict[Place, list[dict[str, float]]] = field(default_factory=dict)
+    probes: dict[str, list[float]] = field(default_factory=dict)
+    rounds: int = 0
 
 
-class _Worker:
-    def __init__(self, command: Sequence[str], environ: dict[str, str]) -> None:
-        pipe = subprocess.PIPE
-        self._child = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, text=True, env={**os.environ, **environ}
-        )
-        self.facts = self._answer()
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while a workload was measured; `result` is what there was, None before any round."""
 
-    def round(self) -> dict[str, dict[str, float]]:
-        assert self._child.stdin is not None
-        self._child.stdin.write("round\n")
-        self._child.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.close()
-        self._child.wait()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._child.stdout is not None
-        line = self._child.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the measuring process ended with {self._child.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def __init__(self, result: Result | None) -> None:
+        super().__init__()
+        self.result = result
 
 
-@contextmanager
-def _workers(command: Sequence[str]) -> Iterator[dict[str, _Worker]]:
-    with ExitStack() as stack:
-        workers = {}
-        for name, environ in MALLOC.items():
-            workers[name] = _Worker(command, environ)
-            stack.callback(workers[name].close)
-        yield workers
+def run_workload(name: str, settings: Settings, tell: Progress = lambda _: None) -> Result:
+    """Times `name` in all contenders. Raises Interrupted at Ctrl-C, Gone if eager itself fails."""
+    taken = _Taken()
+    with tempfile.TemporaryDirectory(prefix="gaf-bench-") as folder:
+        expected = Path(folder, "reference.pt")
+        try:
+            effort = _reference(name, settings, expected)
+            tell("reference")
+            for wave in _waves(settings, effort):
+                _measure(name, settings, wave, (effort, expected), taken, tell)
+        except KeyboardInterrupt:
+            partial = _result(name, settings, effort, taken) if taken.rounds else None
+            raise Interrupted(partial and replace(partial, complete=False)) from None
+    return _result(name, settings, effort, taken)
 
 
-def run_workload(
-    name: str, contenders: Sequence[str], *, cases: Path | None, rounds: int, threads: int
-) -> Result:
-    """Times `name`: `rounds` rounds, each contender and malloc setting in turn."""
-    command = [sys.executable, "-m", "benchmarks.suite.worker", name]
-    command += ["--contenders", ",".join(contenders), "--threads", str(threads)]
-    command += ["--cases", str(cases)] if cases else []
-    samples: dict[tuple[str, str], list[dict[str, float]]] = {}
-    with _workers(command) as workers:
-        facts = {setting: worker.facts for setting, worker in workers.items()}
-        for _ in range(rounds):
-            for setting, worker in workers.items():
-                for contender, sample in worker.round().items():
-                    samples.setdefault((contender, setting), []).append(sample)
-    return Result(name, tuple(_timing(c, samples, facts) for c in contenders))
-
-
-def _timing(
-    contender: str,
-    samples: dict[tuple[str, str], list[dict[str, float]]],
-    facts: dict[str, dict[str, Any]],
-) -> Timing:
-    options = [
-        _summary(contender, setting, samples[contender, setting], facts[setting][contender])
-        for setting in MALLOC
-        if (contender, setting) in samples
-    ]
-    if not options:
-        return Timing(contender, missing=facts["default"][contender]["missing"])
-    return min(options, key=lambda timing: timing.median_us)
-
-
-def _summary(
-    contender: str, setting: str, taken: list[dict[str, float]], fact: dict[str, Any]
-) -> Timing:
-    times = [sample["us"] for sample in taken]
-    median = statistics.median(times)
-    low, _, high = statistics.quantiles(times, n=4) if len(times) > 3 else (median,) * 3
-    return Timing(
-        contender=contender,
-        median_us=median,
-        min_us=min(times),
-        spread=(high - low) / median,
-        faults=statistics.median(sample["faults"] for sample in taken),
-        malloc=setting,
-        max_error=fact["max_error"],
+def _reference(name: str, settings: Settings, output: Path) -> Effort:
+    command = [sys.executable, "-m", "benchmarks.suite.reference", name, "--output", str(output)]
+    command += ["--cases", str(settings.cases.resolve())] if settings.cases else []
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=zygote.root(), start_new_session=True
     )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise Gone(f"eager does not run: {lines[-1]}")
+    return Effort(**json.loads(done.stdout))
+
+
+def _waves(settings: Settings, effort: Effort) -> list[tuple[str, ...]]:
+    """The malloc settings that are measured together: all, or one after the other where the
+    weights are too large to be held by all processes at once."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    each = _PROCESS_BYTES + _COPIES_OF_WEIGHTS * effort.weight_bytes
+    all_at_once = each * len(settings.contenders) * len(MALLOC)
+    if all_at_once <= _SHARE_OF_MEMORY * memory:
+        return [tuple(MALLOC)]
+    return [(setting,) for setting in MALLOC]
+
+
+def _measure(
+    name: str,
+    settings: Settings,
+    wave: Sequence[str],
+    known: tuple[Effort, Path],
+    taken: _Taken,
+    tell: Progress,
+) -> None:
+    effort, expected = known
+    cases = str(settings.cases.resolve()) if settings.cases else None
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gaf-bench-")))
+        zygotes = {setting: Zygote(setting, settings.threads, folder) for setting in wave}
+        for forker in zygotes.values():
+            stack.callback(forker.close)
+
+        def start(place: Place) -> tuple[Worker | None, Mapping[str, Any]]:
+            contender, setting = place
+            order = Order(
+                contender, name, settings.threads, str(expected), cases,
+                effort if contender == FLOOR else None,
+            )  # fmt: skip
+            return _start(zygotes[setting], order, settings, stack)
+
+        workers = _set_up(_places(settings, wave), start, taken, tell)
+        _rounds(workers, settings, len(wave) / len(MALLOC), taken, tell)
+
+
+def _places(settings: Settings, wave: Sequence[str]) -> list[Place]:
+    probes = [(FLOOR, wave[0])]
+    return [*probes, *((c, setting) for c in settings.contenders for setting in wave)]
+
+
+def _start(
+    forker: Zygote, order: Order, settings: Settings, stack: ExitStack
+) -> tuple[Worker | None, Mapping[str, Any]]:
+    """A process that is ready, or None and why there is none."""
+    budget = float(os.environ.get("GAF_BENCH_BUDGET", 60.0)) if order.contender == OURS else 0.0
+    try:
+        worker = forker.start(order)
+        stack.callback(worker.close)
+        return worker, worker.facts(settings.setup_seconds + 2 * budget)
+    except Gone as error:
+        return None, {"missing": str(error)}
+
+
+def _set_up(
+    places: Iterable[Place],
+    start: Callable[[Place], tuple[Worker | None, Mapping[str, Any]]],
+    taken: _Taken,
+    tell: Progress,
+) -> dict[Place, Worker]:
+    """Builds those that time nothing while they build on all cores, then the others in turn."""
+    alone = [place for place in places if place[0] in MEASURE_WHILE_BUILDING]
+    together = [place for place in places if place not in alone]
+    workers: dict[Place, Worker] = {}
+
+    def keep(place: Place, made: tuple[Worker | None, Mapping[str, Any]]) -> None:
+        worker, taken.facts[place] = made
+        if worker is not None and not taken.facts[place].get("missing"):
+            workers[place] = worker
+        tell(f"{place[0]} is ready")
+
+    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        for place, made in zip(together, pool.map(start, together), strict=True):
+            keep(place, made)
+    finally:  # at Ctrl-C without waiting: the processes are ended by the caller
+        pool.shutdown(wait=False, cancel_futures=True)
+    for place in alone:
+        keep(place, start(place))
+    return workers
+
+
+def _rounds(
+    workers: dict[Place, Worker], settings: Settings, share: float, taken: _Taken, tell: Progress
+) -> None:
+    begun = time.monotonic()
+    order = list(workers)
+    for number in range(settings.rounds):
+        spent = time.monotonic() - begun
+        if number >= settings.least_rounds and spent > share * settings.seconds:
+            break
+        for place in order[number % max(len(order), 1) :] + order[: number % max(len(order), 1)]:
+            if place in workers:
+                _sample(place, workers, taken)
+        taken.rounds = max(taken.rounds, number + 1)
+        tell(f"round {number + 1}")
+
+
+def _sample(place: Place, workers: dict[Place, Worker], taken: _Taken) -> None:
+    try:
+        samples = workers[place].sample()
+    except Gone as error:
+        del workers[place]
+        taken.facts[place] = {"missing": str(error)}
+        taken.samples.pop(place, None)
+        return
+    if place[0] == FLOOR:
+        for probe, sample in samples.items():
+            taken.probes.setdefault(probe, []).append(sample["us"])
+    else:
+        taken.samples.setdefault(place, []).append(samples[place[0]])
+
+
+def _result(name: str, settings: Settings, effort: Effort, taken: _Taken) -> Result:
+    probes = [fact for (c, _), fact in taken.facts.items() if c == FLOOR]
+    operations = next((f["fma_operations"] for f in probes if "fma_operations" in f), None)
+    floor = floor_of(effort, taken.probes, operations) if operations and taken.probes else None
+    ours = [fact for (c, _), fact in taken.facts.items() if c == OURS and not fact.get("missing")]
+    timings = tuple(_timing(contender, taken) for contender in settings.contenders)
+    # The first of our processes may have tuned; the last one shows what a known plan costs.
+    return Result(name, timings, effort, floor, dict(ours[-1]) if ours else {}, taken.rounds)
+
+
+def _timing(contender: str, taken: _Taken) -> Timing:
+    facts = {s: f for (c, s), f in taken.facts.items() if c == contender}
+    samples = {s: v for (c, s), v in taken.samples.items() if c == contender}
+    return summary(contender, samples, facts)

@@ -1,82 +1,61 @@
-"""One measuring process: holds a workload in all its contenders and times them on command.
+"""One measuring process: holds one contender on one workload and times it on command.
 
-It reads a command per line from standard input ("round", "quit") and answers a JSON line. A round
-times each contender once, in turn, so that drift of the machine hits all alike. Outputs are
+It is forked from a `zygote` (torch is imported once per malloc setting, not per contender) and
+speaks JSON lines over a Unix socket: its facts first, then a sample per request. Outputs are
 dropped after each call: every contender has to come up with fresh ones.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
+import gc
 import json
 import os
 import resource
-import sys
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.suite.workloads import Case, load_case
+from benchmarks.suite.correctness import judge
+from benchmarks.suite.peers import builder
+from benchmarks.suite.peers.work import Built, Work
+from benchmarks.suite.reference import Effort, load_reference
+from benchmarks.suite.workloads import load_case
 
 Run = Callable[[], Any]
 SAMPLE_SECONDS = 0.05
+FLOOR = "floor"  # not a contender: the probes of this machine
+_REASON_CHARS = 300
 
 
-def load_cases(path: Path) -> dict[str, Case]:
-    """CASES of a Python file of the cases form."""
-    spec = importlib.util.spec_from_file_location("cases_file", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cases: dict[str, Case] = module.CASES
-    return cases
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a measuring process is for. `reference` is the file of `benchmarks.suite.reference`;
+    `effort` its figures, which only the probes need."""
+
+    contender: str
+    workload: str
+    threads: int
+    reference: str
+    cases: str | None = None
+    effort: Effort | None = None
 
 
-def _eager(case: Case) -> Run:
-    model, inputs, _ = case
-    return lambda: model(*inputs)
+def time_once(run: Run, seconds: float = SAMPLE_SECONDS) -> dict[str, float]:
+    """Mean microseconds and minor page faults per call, over at least `seconds` and two calls.
 
-
-def _inductor(mode: str) -> Callable[[Case], Run]:
-    def build(case: Case) -> Run:
-        import torch._inductor.config as config
-
-        config.freezing = True
-        model, inputs, _ = case
-        compiled = torch.compile(model, mode=None if mode == "default" else mode)
-        return lambda: compiled(*inputs)
-
-    return build
-
-
-def _autofusion(case: Case) -> Run:
-    import graph_autofusion as gaf
-
-    model, inputs, _ = case
-    budget = float(os.environ.get("GAF_BENCH_BUDGET", "60"))
-    optimized = gaf.optimize(model, inputs, budget=budget, strict=True)
-    return lambda: optimized(*inputs)
-
-
-CONTENDERS: dict[str, Callable[[Case], Run]] = {
-    "autofusion": _autofusion,
-    "eager": _eager,
-    "inductor": _inductor("default"),
-    "inductor-max": _inductor("max-autotune-no-cudagraphs"),
-}
-
-
-def time_once(run: Run) -> dict[str, float]:
-    """Mean microseconds and minor page faults per call, over at least SAMPLE_SECONDS."""
+    One call before them is not counted: it wakes thread pools and fills the caches that the
+    contenders in between have emptied.
+    """
+    run()
     calls = 0
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     start = now = time.perf_counter()
-    while now - start < SAMPLE_SECONDS or calls < 2:
+    while now - start < seconds or calls < 2:
         run()
         calls += 1
         now = time.perf_counter()
@@ -84,62 +63,63 @@ def time_once(run: Run) -> dict[str, float]:
     return {"us": (now - start) / calls * 1e6, "faults": faults / calls}
 
 
-def leaves(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if torch.is_tensor(leaf)]
+def prepare(order: Order) -> tuple[dict[str, Run], dict[str, Any]]:
+    """The runs of an order, warmed up, and its facts; `missing` among them says why it has none."""
+    if order.contender == FLOOR:
+        return _probes(order)
+    start = time.perf_counter()
+    try:
+        built, facts = _contender(order)
+        seconds = time.perf_counter() - start
+        built.run()
+    except Exception as problem:  # noqa: BLE001 - a peer that fails is reported as missing
+        return {}, {"missing": reason(problem)}
+    gc.collect()
+    return {order.contender: built.run}, {**facts, "setup_seconds": round(seconds, 3)}
 
 
-def max_error(got: Any, want: Any) -> float:
-    """Largest absolute difference, NaN equal to NaN; infinite where shape or dtype differ."""
-    worst = 0.0
-    for a, b in zip(leaves(got), leaves(want), strict=True):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return float("inf")
-        if a.numel():
-            same = (a == b) | ((a != a) & (b != b))
-            gap = torch.where(same, 0.0, (a.double() - b.double()).abs())
-            worst = max(worst, gap.nan_to_num(float("inf")).max().item())
-    return worst
+def _contender(order: Order) -> tuple[Built, dict[str, Any]]:
+    expected = load_reference(Path(order.reference))
+    model, inputs, _ = load_case(order.workload, Path(order.cases) if order.cases else None)
+    work = Work(model, inputs, expected.mutated, order.threads)
+    built = builder(order.contender)(work)
+    verdict = judge(built.results(built.run()), expected.expected)
+    return built, {**built.facts, "max_error": verdict.max_error, "wrong": verdict.wrong}
 
 
-def prepare(case: Case, names: list[str]) -> tuple[dict[str, Run], dict[str, Any]]:
-    """The contenders that could be built, warmed up, and facts: errors, set-up seconds."""
-    runs: dict[str, Run] = {}
-    facts: dict[str, Any] = {}
-    want = case[0](*case[1])
-    for name in names:
-        start = time.perf_counter()
-        try:
-            run = CONTENDERS[name](case)
-            error = max_error(run(), want)
-            run()
-        except Exception as problem:  # noqa: BLE001 - a peer that fails is reported as missing
-            facts[name] = {"missing": f"{type(problem).__name__}: {problem}"[:300]}
-            continue
-        runs[name] = run
-        facts[name] = {"max_error": error, "setup_s": round(time.perf_counter() - start, 3)}
-    return runs, facts
+def _probes(order: Order) -> tuple[dict[str, Run], dict[str, Any]]:
+    from benchmarks.suite.probes import Probes
+
+    assert order.effort is not None
+    try:
+        probes = Probes(order.threads)
+        fma, operations = probes.fma(order.effort.dtype)
+        runs: dict[str, Run] = {**probes.copies(order.effort), "fma": fma}
+    except Exception as problem:  # noqa: BLE001 - without a compiler there is no floor, but times
+        return {}, {"missing": reason(problem)}
+    return runs, {"fma_operations": operations}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("workload")
-    parser.add_argument("--cases", type=Path)
-    parser.add_argument("--contenders", required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries that print must not disturb the answers
-    case = load_cases(args.cases)[args.workload] if args.cases else load_case(args.workload)
-    with torch.no_grad():
-        runs, facts = prepare(case, args.contenders.split(","))
-        print(json.dumps(facts), file=answers, flush=True)
-        for line in sys.stdin:
-            if line.strip() != "round":
-                break
-            samples = {name: time_once(run) for name, run in runs.items()}
-            print(json.dumps(samples), file=answers, flush=True)
+def reason(problem: Exception) -> str:
+    """One line for a table: what went wrong, without the pages that exporters print."""
+    if isinstance(problem, ModuleNotFoundError):
+        return f"not installed ({problem.name})"
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return " ".join([type(problem).__name__ + ":", *lines])[:_REASON_CHARS]
 
 
-if __name__ == "__main__":
-    main()
+def serve(order: Order, connection: socket.socket) -> None:
+    """Answers requests until the other side hangs up."""
+    torch.set_num_threads(order.threads)
+    with connection.makefile("r") as requests, connection.makefile("w") as answers:
+
+        def answer(value: Mapping[str, Any]) -> None:
+            answers.write(json.dumps(value) + "\n")
+            answers.flush()
+
+        answer({"pid": os.getpid()})
+        with torch.no_grad():
+            runs, facts = prepare(order)
+            answer(facts)
+            for _ in requests:
+                answer({name: time_once(run) for name, run in runs.items()})
