@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kernel_gen.fusion.candidates import Constraints
 from kernel_gen.fusion.channels_last import channels_last
 from kernel_gen.fusion.fold_norms import fold_norms
+from kernel_gen.fusion.region import constant_nodes
 from kernel_gen.fusion.rewrite import expand_nodes, merge_products, mergeable
 from kernel_gen.fusion.rules import Action, Match, Rule
 from kernel_gen.ir.graph import Graph
@@ -108,16 +109,38 @@ def _near(program: Graph, neighbours: Iterable[int], ops: Sequence[str]) -> bool
 
 
 def _pairs(program: Graph, nodes: Iterable[int], match: Match) -> set[frozenset[int]]:
-    """Each node with its named neighbours; with all of them where none is named."""
+    """Each node with its named neighbours. Where none is named, with all of them: those that read
+    an operand of it as well, too, but not the fills and views of constants that any kernel holds
+    of its own."""
     makers, users = program.producers(), program.consumers()
     everyone = not match.producer and not match.consumer
+    free = _held_by_any_kernel(program)
 
     def wanted(ops: Sequence[str]) -> Callable[[int], bool]:
-        return lambda i: everyone or program.nodes[i].op in ops
+        return lambda i: i not in free if everyone else program.nodes[i].op in ops
 
     found: set[frozenset[int]] = set()
     for node in nodes:
+        if everyone and node in free:
+            continue
         near = [*filter(wanted(match.producer), _producers(program, node, makers))]
         near += filter(wanted(match.consumer), _consumers(program, node, users))
-        found |= {frozenset((node, other)) for other in near}
+        if everyone:
+            near += filter(wanted(()), _siblings(program, node, users))
+        found |= {frozenset((node, other)) for other in near if other != node}
     return found
+
+
+def _siblings(program: Graph, position: int, users: dict[int, tuple[int, ...]]) -> list[int]:
+    return [user for value in program.nodes[position].inputs for user in users.get(value, ())]
+
+
+def _held_by_any_kernel(program: Graph) -> frozenset[int]:
+    """Sources, and views of constants."""
+    constant = frozenset(constant_nodes(program))
+
+    def is_held(position: int) -> bool:
+        kind = spec(program.nodes[position].op).kind
+        return kind is OpKind.SOURCE or (kind is OpKind.VIEW and position in constant)
+
+    return frozenset(filter(is_held, range(len(program.nodes))))

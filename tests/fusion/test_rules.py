@@ -122,3 +122,14 @@ def test_never_fuse_and_fuse_name_pairs():
     both = apply_rules(graph, rules(text))
     assert both.constraints.together == {frozenset((1, 2))}
     assert both.fired == ("f",)
+
+
+def test_a_node_that_is_kept_alone_shares_no_kernel_but_with_its_fills():
+    b = GraphBuilder()
+    x = b.input(tensor(4, 6))
+    two = b.op("full", shape=(), dtype="f32", value=2.0)
+    b.output(b.op("mul", x, two))
+    b.output(b.op("exp", x))
+    ruled = apply_rules(b.build(), rules("{name: n, action: never-fuse, match: {op: mul}}"))
+    places = {node.op: i for i, node in enumerate(ruled.program.nodes)}
+    assert ruled.constraints.apart == {frozenset((places["mul"], places["exp"]))}
