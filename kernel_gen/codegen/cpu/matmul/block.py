@@ -66,13 +66,15 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
     def _left_pointer(self) -> str:
         """Where the tile's rows begin. Read in place, the last tile moves up so that it stays
         inside the operand; its first rows were done by the tile before."""
-        t, left = self.inputs.tiling, self.inputs.left
+        p, t, left = self.inputs.problem, self.inputs.tiling, self.inputs.left
         indent = "        "
         if left is None:
+            blocked = t.left_blocks(p) > 1
+            depth = f"kb / {t.kc} * {t.left_rows(p) * t.left_ld(p)}ll" if blocked else "kb"
             return (
                 f"{indent}const gaf_i64 row_shift = 0;\n"
                 f"{indent}const {self.inputs.scalar} *rows_at = left"
-                f" + (m - m0) * {t.left_ld(self.inputs.problem)} + kb;"
+                f" + (m - m0) * {t.left_ld(p)}ll + {depth};"
             )
         return (
             f"{indent}const gaf_i64 row_shift = {t.mr} - rows;\n"

@@ -76,11 +76,19 @@ class Frame:
             loop.close()
 
     def vectors(
-        self, scope: Scope, axis: Axis | None, end: str, first: str, body: Callable[[Scope], None]
+        self,
+        scope: Scope,
+        axis: Axis | None,
+        end: str,
+        first: str,
+        body: Callable[[Scope], None],
+        *,
+        whole: bool = False,
     ) -> None:
         """`body` for whole vectors c = 0, lanes, … and once for the rest, `part` lanes.
 
         `axis` runs along the vector from `first + c`; None where the operand has no such axis.
+        `whole` tells that `end` is a multiple of the lanes, where its text does not.
         """
         lanes = self.tiling.lanes
         axes = {axis.name: Binding(f"({first} + c)", vector=True)} if axis else {}
@@ -88,7 +96,7 @@ class Frame:
         full = scope.open(f"for (; c + {lanes} <= {end}; c += {lanes}) {{", dict(axes))
         body(full)
         full.close()
-        if end.isdigit() and int(end) % lanes == 0:
+        if whole or (end.isdigit() and int(end) % lanes == 0):
             return
         rest = scope.open(f"if (c < {end}) {{", dict(axes), part="part")
         rest.add(f"const int part = (int)({end} - c);")

@@ -44,7 +44,7 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
         unit.function(_dot_kernel(frame, left, right[0]).text(unit))
     else:
         for kernel in _micro_kernels(frame, left, right):
-            unit.function(kernel.text())
+            unit.function(kernel.text(unit))
     if left is None:
         unit.function(left_function(frame))
     if right is None:

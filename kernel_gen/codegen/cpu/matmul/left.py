@@ -1,6 +1,13 @@
-"""`symbol_left`: rows [lo, hi) of the left operand, prologue applied, into packed rows."""
+"""`symbol_left`: rows [lo, hi) of the left operand, prologue applied, into packed rows.
+
+Packed: [block of k][row][k within the block], so that the rows which one block of the product
+reads lie next to each other: few pages, and all sets of the caches alike.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.problem import extent
@@ -12,17 +19,24 @@ from kernel_gen.ir.loopnest import Reduce
 
 def left_function(frame: Frame) -> str:
     """Rows one by one; `lanes` rows at a time where memory runs along the rows."""
-    p, ld = frame.problem, frame.tiling.left_ld(frame.problem)
     scope = frame.function("left", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi, {frame.scalar} *dst")
-    frame.declare(scope, p.batch, "b")
+    frame.declare(scope, frame.problem.batch, "b")
     if _lies_across(frame):
-        _columns_of_rows(frame, scope, ld)
+        _columns_of_rows(frame, scope)
     else:
-        _row_by_row(frame, scope, ld)
-    # rows that only fill up the last tile
-    scope.add(f"for (gaf_i64 m = hi; (m - lo) % {frame.tiling.mr} != 0; ++m)")
-    scope.add(f"  for (gaf_i64 k = 0; k < {ld}; ++k) dst[(m - lo) * {ld}ll + k] = 0;")
+        _row_by_row(frame, scope)
+    _fill_up(frame, scope)
     return frame.finish(scope)
+
+
+def _fill_up(frame: Frame, scope: Scope) -> None:
+    """Zeros for rows that only fill up the last tile."""
+    p, t = frame.problem, frame.tiling
+    ld = t.left_ld(p)
+    row = scope.open(f"for (gaf_i64 m = hi; (m - lo) % {t.mr} != 0; ++m) {{")
+    with _blocks(frame, row) as block:
+        block.add(f"for (gaf_i64 k = 0; k < {ld}; ++k) base[(m - lo) * {ld}ll + k] = 0;")
+    row.close()
 
 
 def _lies_across(frame: Frame) -> bool:
@@ -31,45 +45,73 @@ def _lies_across(frame: Frame) -> bool:
     return len(p.rows) == 1 and not reduced and frame.runs_along(p.product.lhs, p.rows, p.depth)
 
 
-def _row_by_row(frame: Frame, scope: Scope, ld: int) -> None:
-    p = frame.problem
+@contextmanager
+def _blocks(frame: Frame, scope: Scope) -> Iterator[Scope]:
+    """A loop over the blocks of k. `base` is where a block's rows begin, `kb` its first step and
+    `steps` how many it has, along the innermost axis of the depth."""
+    p, t = frame.problem, frame.tiling
+    blocks, end = t.left_blocks(p), extent(p.depth[-1])
+    if blocks == 1:
+        block = scope.open("{")
+        block.add(f"const gaf_i64 kb = 0, steps = {end}; (void)kb; (void)steps;")
+        block.add(f"{frame.scalar} *const base = dst;")
+    else:
+        block = scope.open(f"for (gaf_i64 kb = 0; kb < {end}; kb += {t.kc}) {{")
+        block.add(f"const gaf_i64 left = {end} - kb, steps = left < {t.kc} ? left : {t.kc};")
+        step = t.left_rows(p) * t.left_ld(p)
+        block.add(f"{frame.scalar} *const base = dst + kb / {t.kc} * {step}ll; (void)steps;")
+    yield block
+    block.close()
+
+
+def _whole(frame: Frame) -> bool:
+    """Whether all blocks are whole vectors along k."""
+    t, end = frame.tiling, extent(frame.problem.depth[-1])
+    cut = t.left_blocks(frame.problem) > 1
+    return end % t.lanes == 0 and not (cut and t.kc % t.lanes)
+
+
+def _row_by_row(frame: Frame, scope: Scope) -> None:
+    p, ld = frame.problem, frame.tiling.left_ld(frame.problem)
     row = scope.open("for (gaf_i64 m = lo; m < hi; ++m) {")
     frame.declare(row, p.rows, "m")
-    row.add(f"{frame.scalar} *row = dst + (m - lo) * {ld}ll;")
     define_reductions(frame, row)
-    with frame.loops(row, p.depth[:-1]) as inner:
-        last = p.depth[-1]
-        at = f"row + {linear_position(p.depth[:-1], extent(last))} + c"
+    last = p.depth[-1]
+    at = f"row + {linear_position(p.depth[:-1], extent(last))} + c"
 
-        # a tail writes whole vectors: what follows is written later, or the row's padding
-        def put(block: Scope) -> None:
-            value = frame.operand(p.product.lhs, block)
-            block.add(f"*({frame.vector}u *)({at}) = {value};")
+    # a tail writes whole vectors: what follows is written later, or the row's padding
+    def put(block: Scope) -> None:
+        value = frame.operand(p.product.lhs, block)
+        block.add(f"*({frame.vector}u *)({at}) = {value};")
 
-        frame.vectors(inner, last, str(extent(last)), "0", put)
+    with _blocks(frame, row) as block:
+        block.add(f"{frame.scalar} *const row = base + (m - lo) * {ld}ll;")
+        with frame.loops(block, p.depth[:-1]) as inner:
+            frame.vectors(inner, last, "steps", "kb", put, whole=_whole(frame))
     row.close()
 
 
-def _columns_of_rows(frame: Frame, scope: Scope, ld: int) -> None:
+def _columns_of_rows(frame: Frame, scope: Scope) -> None:
     """Vectors along the rows for `lanes` steps of k, transposed in registers."""
-    p, lanes = frame.problem, frame.tiling.lanes
+    p, lanes, ld = frame.problem, frame.tiling.lanes, frame.tiling.left_ld(frame.problem)
     (rows,), last = p.rows, p.depth[-1]
     transpose = transpose_function(frame.emitter.unit, frame.vector, lanes)
+    begin = linear_position(p.depth[:-1], extent(last))
 
-    def put(block: Scope) -> None:
-        count = block.part or str(lanes)
-        with frame.loops(block, p.depth[:-1]) as outer:
-            steps = outer.open(f"for (gaf_i64 k = 0; k < {extent(last)}; k += {lanes}) {{")
-            steps.add(f"const gaf_i64 left = {extent(last)} - k;")
+    def put(group: Scope) -> None:
+        count = group.part or str(lanes)
+        with _blocks(frame, group) as block, frame.loops(block, p.depth[:-1]) as outer:
+            steps = outer.open(f"for (gaf_i64 k = 0; k < steps; k += {lanes}) {{")
+            steps.add("const gaf_i64 rest = steps - k;")
             steps.add(f"{frame.vector} t[{lanes}] = {{}};")
             walk = steps.open(
-                f"for (int i = 0; i < (left < {lanes} ? left : {lanes}); ++i) {{",
-                {last.name: Binding("(k + i)")},
+                f"for (int i = 0; i < (rest < {lanes} ? rest : {lanes}); ++i) {{",
+                {last.name: Binding("(kb + k + i)")},
             )
             walk.add(f"t[i] = {frame.operand(p.product.lhs, walk)};")
             walk.close()
             steps.add(f"{transpose}(t);")
-            at = f"dst + (c + j) * {ld}ll + {linear_position(p.depth[:-1], extent(last))} + k"
+            at = f"base + (c + j) * {ld}ll + {begin} + k"
             steps.add(f"for (int j = 0; j < {count}; ++j) *({frame.vector}u *)({at}) = t[j];")
             steps.close()
 

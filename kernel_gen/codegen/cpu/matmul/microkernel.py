@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.matmul.fused import multiply_add
+from kernel_gen.codegen.cpu.unit import Unit
+
 
 @dataclass(frozen=True, slots=True)
 class MicroKernel:
@@ -33,19 +36,19 @@ class MicroKernel:
     unroll: int
     prefetch: int  # rows of B ahead; 0: none
 
-    def text(self) -> str:
+    def text(self, unit: Unit) -> str:
         """The C++ function `void symbol(A, B, C, k, first)`."""
-        s = self.scalar
+        s, fma = self.scalar, multiply_add(unit, self.scalar, self.vector)
         return "\n".join(
             (
                 f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
                 f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first) {{",
                 *self._begin(),
                 f"  for (; k >= {self.unroll}; k -= {self.unroll}) {{",
-                *(line for u in range(self.unroll) for line in self._step(u)),
+                *(line for u in range(self.unroll) for line in self._step(u, fma)),
                 f"    A += {self.unroll * self.ska}; B += {self.unroll * self.ldb};",
                 "  }",
-                *(self._remainder() if self.unroll > 1 else ()),
+                *(self._remainder(fma) if self.unroll > 1 else ()),
                 *(
                     f"  *({self.vector} *)(C + {self._at(i, j)}) = c{i}_{j};"
                     for i, j in self._tile()
@@ -71,7 +74,7 @@ class MicroKernel:
         ]
         return [*lines, "  }"]
 
-    def _step(self, u: int) -> list[str]:
+    def _step(self, u: int, fma: str) -> list[str]:
         """One step of k: NV loads, MR broadcasts, MR·NV multiply-adds."""
         kind = self.vector if self.aligned else f"{self.vector}u"
         lines = ["    {"]
@@ -85,14 +88,14 @@ class MicroKernel:
                 f"      {{ const {self.vector} a = A[{i * self.lda + u * self.ska}]"
                 f" - ({self.vector}){{}};"
             )
-            lines += [f"        c{i}_{j} += a * b{j};" for j in range(self.nv)]
+            lines += [f"        {fma}(c{i}_{j}, a, b{j});" for j in range(self.nv)]
             lines.append("      }")
         return [*lines, "    }"]
 
-    def _remainder(self) -> list[str]:
+    def _remainder(self, fma: str) -> list[str]:
         return [
             "  for (; k > 0; --k) {",
-            *self._step(0),
+            *self._step(0, fma),
             f"    A += {self.ska}; B += {self.ldb};",
             "  }",
         ]

@@ -59,7 +59,8 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
 
 def left_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:
     """Bytes of `tiles` packed row tiles."""
-    return _rounded(tiles * tiling.mr * tiling.left_ld(problem) * problem.product.dtype.bytes)
+    rows = tiles * tiling.mr * tiling.left_blocks(problem)
+    return _rounded(rows * tiling.left_ld(problem) * problem.product.dtype.bytes)
 
 
 def right_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:

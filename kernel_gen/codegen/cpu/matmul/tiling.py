@@ -74,12 +74,24 @@ class Tiling:
         rest = problem.inner_cols % self.nr
         return -(-rest // self.lanes) if rest else self.nv
 
+    def left_blocks(self, problem: Problem) -> int:
+        """Blocks of k that packed A is cut into, so that the rows which a block of the product
+        reads lie next to each other; one where k has several axes."""
+        return max(1, -(-problem.k // self.kc)) if len(problem.depth) == 1 else 1
+
+    def left_rows(self, problem: Problem) -> int:
+        """Rows of one block of packed A: all of a product's, or those of one block of rows."""
+        tiles = self.row_tiles(problem)
+        return self.mr * (tiles if self.split is Split.COLS else min(self.mc, tiles))
+
     def left_ld(self, problem: Problem) -> int:
         """Row stride of packed A in elements: room for whole vectors along the innermost axis of
         the depth, and not a multiple of 512 B, which would put all rows of a tile into few sets of
         the cache."""
         last = extent(problem.depth[-1])
         written = problem.k - last + -(-last // self.lanes) * self.lanes
+        if self.left_blocks(problem) > 1:
+            written = self.kc
         stride = -(-written // self.lanes) * self.lanes
         step = 512 // problem.product.dtype.bytes
         return stride + self.lanes if stride % step == 0 else stride
