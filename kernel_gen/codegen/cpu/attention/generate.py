@@ -71,9 +71,8 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
     p, t = frame.problem, frame.tiling
     found = []
     if key is None:
-        found.append(
-            _tile(frame, "qk", t.nv, t.padded(t.keys), t.padded(p.d), t.nr, aligned=True).text()
-        )
+        kernel = _tile(frame, "qk", t.nv, t.padded(t.keys), t.padded(p.d), t.nr, aligned=True)
+        found.append(kernel.text(frame.unit))
     else:
         dot = DotKernel(
             symbol=f"{frame.symbol}_qk",
@@ -92,7 +91,7 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
     ldb = value.row_stride if value is not None else t.padded(p.e)
     for name, nv in widths.items():
         kernel = _tile(frame, name, nv, t.padded(p.e), t.padded(t.keys), ldb, aligned=value is None)
-        found.append(kernel.text())
+        found.append(kernel.text(frame.unit))
     return found
 
 
