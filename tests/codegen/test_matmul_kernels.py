@@ -183,6 +183,16 @@ def test_dtypes(bench: Bench, stored: DType, computed: DType) -> None:
         bench.check(build(Case(20, 37, 50, right=right, stored=stored, computed=computed)))
 
 
+@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
+@pytest.mark.parametrize("left", ["bmk", "bkm", "mk"])
+def test_packed_rows_are_cut_into_blocks_of_depth(bench: Bench, left: str, split: str) -> None:
+    """Blocks of whole vectors and not, the last one shorter, several blocks of rows."""
+    nest = build(Case(37, 20, 83, b=2, left=left, out="bmn", constant=False))
+    for kc, mc in ((32, 1), (24, 2), (20, 64)):
+        changes: dict[str, Choice] = {"left": "call", "kc": kc, "mc": mc}
+        bench.check(nest, bench.seed(nest, split=split, **changes), threads=2)
+
+
 def test_packed_at_load_only_if_nothing_else_reads_it(bench: Bench) -> None:
     nest = build(Case(9, 20, 30))
     kernel = bench.build(nest, bench.seed(nest))
