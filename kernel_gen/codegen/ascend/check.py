@@ -1,0 +1,72 @@
+"""What the vector unit cannot do, found before anything is generated."""
+
+from __future__ import annotations
+
+from kernel_gen.codegen.ascend.elementwise import refuse_op
+from kernel_gen.codegen.ascend.memory import scalar_op
+from kernel_gen.codegen.ascend.writer import Const, Operand
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import Compute, IndexValue, Reduce
+from kernel_gen.ir.types import Sym
+
+
+def refuse_nest(nest: FlatNest) -> Refusal | None:
+    """The first reason why a nest cannot run on the vector cores, or None."""
+    types = [b.type.dtype for b in nest.buffers] + [s.dtype for s in nest.statements]
+    if DType.F64 in types:
+        return Refusal("dtype-not-on-device", "the vector unit has no 64-bit floats")
+    for store in nest.stores:
+        if store.guards or store.at.statements():
+            return Refusal(
+                "scattered-store", f"buffer {store.buffer} is written at computed places"
+            )
+    indices = {s for a in nest.accesses() for s in a.at.statements()}
+    for number in indices:
+        if not _scalar(nest, number):
+            return Refusal(
+                "index-not-scalar", f"statement {number} is an index that is not read directly"
+            )
+    for statement in nest.statements:
+        refusal = None
+        if isinstance(statement, Compute):
+            refusal = _refuse_compute(nest, statement)
+        elif isinstance(statement, Reduce):
+            refusal = _refuse_reduce(nest, statement)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _scalar(nest: FlatNest, number: int) -> bool:
+    """Whether the scalar unit can compute a statement from global memory."""
+    s = nest.statements[number]
+    if isinstance(s, FlatLoad):
+        return all(_scalar(nest, n) for n in s.at.statements())
+    if isinstance(s, Compute):
+        return s.op == "const" or (scalar_op(s.op) and all(_scalar(nest, a) for a in s.args))
+    return isinstance(s, IndexValue)
+
+
+def _refuse_compute(nest: FlatNest, s: Compute) -> Refusal | None:
+    if s.op == "const":
+        return None
+    operand = nest.statements[s.args[1] if s.op == "where" else s.args[0]]
+    args: list[Operand | None] = []
+    for a in s.args:
+        made = nest.statements[a]
+        constant = isinstance(made, Compute) and made.op == "const"
+        args.append(Const(0, made.dtype) if constant else None)
+    if all(a is not None for a in args):
+        return None
+    return refuse_op(s.op, operand.dtype, args)
+
+
+def _refuse_reduce(nest: FlatNest, s: Reduce) -> Refusal | None:
+    if s.dtype is DType.I64 or nest.statements[s.arg].dtype is DType.I64:
+        return Refusal("op-not-on-device", f"the vector unit has no {s.op} of 64-bit integers")
+    arg = nest.statements[s.arg]
+    if isinstance(arg, IndexValue) and any(isinstance(nest.extent(a), Sym) for a in s.axes[1:]):
+        return Refusal("symbolic-extent", "positions along several axes need their extents")
+    return None

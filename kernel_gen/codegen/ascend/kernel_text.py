@@ -1,0 +1,231 @@
+"""The text of a vector kernel: header comment, device functions, a class with one method per phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernel_gen.codegen.ascend.device import FUNCTIONS, PRELUDE, needed
+from kernel_gen.codegen.ascend.layout import Room
+from kernel_gen.codegen.ascend.memory import COPIES, STORED
+from kernel_gen.codegen.ascend.phase import PhaseText
+from kernel_gen.codegen.ascend.roles import extent_text
+from kernel_gen.codegen.ascend.rooms import bytes_text
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, dim_text
+from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Reduce
+
+FUNCTIONS.update(COPIES)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseVariants:
+    """A phase as text, whole or walked; the tiling function picks one by its key."""
+
+    number: int
+    variants: tuple[PhaseText, ...]
+    synchronised: bool  # later phases read what this one leaves in the workspace
+
+
+def fused_ops(nest: FlatNest) -> str:
+    """The ops of a nest in order, each once, for the header comment."""
+    names = [s.op for s in nest.statements if isinstance(s, Compute | Reduce) and s.op != "const"]
+    return ", ".join(dict.fromkeys(names)) or "copy"
+
+
+def buffer_names(buffers: Sequence[Buffer]) -> list[str]:
+    """x0, x1 … for operands and y0, y1 … for results."""
+    names: list[str] = []
+    counts = {"x": 0, "y": 0}
+    for buffer in buffers:
+        letter = "y" if buffer.role is BufferRole.OUTPUT else "x"
+        names.append(f"{letter}{counts[letter]}")
+        counts[letter] += 1
+    return names
+
+
+def header(nest: FlatNest, template: str, symbol: str) -> list[str]:
+    """Comment: what is fused, over which axes, operands and results."""
+    lines = [f"// {symbol}: {fused_ops(nest)}.", f"// Template {template}; axes "]
+    lines[1] += ", ".join(f"{a.name} < {dim_text(a.extent)}" for a in nest.axes) + "."
+    for name, buffer in zip(buffer_names(nest.buffers), nest.buffers, strict=True):
+        shape = ", ".join(dim_text(d) for d in buffer.type.shape)
+        lines.append(f"//   {name}: {buffer.type.dtype} ({shape})")
+    return lines
+
+
+def kernel_text(
+    nest: FlatNest,
+    template: str,
+    symbol: str,
+    phases: Sequence[PhaseVariants],
+    symbols: Sequence[str],
+    *,
+    align: int,
+    unit_lanes: int,
+    work: Mapping[str, str],
+) -> str:
+    """The kernel file. `work` maps names of workspace tensors to their types."""
+    names = buffer_names(nest.buffers)
+    types = [STORED[b.type.dtype] for b in nest.buffers]
+    body: list[str] = []
+    for phase in phases:
+        for key, variant in enumerate(phase.variants):
+            body += _method(nest, phase.number, key, variant, align, unit_lanes)
+            body.append("")
+    text = "\n".join(body)
+    used = needed(text)
+    lines = [
+        *header(nest, template, symbol),
+        '#include "kernel_operator.h"',
+        f'#include "{symbol}_tiling.h"',
+        "",
+        f"namespace {symbol}_detail {{",
+        "using namespace AscendC;",
+        "",
+        PRELUDE,
+        *(FUNCTIONS[name] + "\n" for name in used),
+        "class Kernel {",
+        "public:",
+        *_init(symbol, names, types, symbols, work),
+        "",
+        text.rstrip(),
+        "",
+        "    TPipe pipe;",
+        "",
+        "private:",
+        f"    const __gm__ {symbol}_Tiling *tiling;",
+        *(f"    GlobalTensor<{t}> {n};" for n, t in zip(names, types, strict=True)),
+        *(f"    GlobalTensor<{t}> {n};" for n, t in work.items()),
+        *(f"    int64_t {s};" for s in symbols),
+        "};",
+        f"}}  // namespace {symbol}_detail",
+        "",
+        *_entry(symbol, names, phases),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _init(
+    symbol: str,
+    names: Sequence[str],
+    types: Sequence[str],
+    symbols: Sequence[str],
+    work: Mapping[str, str],
+) -> list[str]:
+    given = "".join(f"GM_ADDR {n}At, " for n in names)
+    unused = "" if work else "[[maybe_unused]] "
+    lines = [
+        f"    __aicore__ inline void Init({given}{unused}GM_ADDR workspace, GM_ADDR tilingAt)",
+        "    {",
+        f"        tiling = reinterpret_cast<const __gm__ {symbol}_Tiling *>(tilingAt);",
+    ]
+    for name, kind in zip(names, types, strict=True):
+        at = f"reinterpret_cast<__gm__ {kind} *>({name}At)"
+        lines.append(f"        {name}.SetGlobalBuffer({at});")
+    for name, kind in work.items():
+        at = f"reinterpret_cast<__gm__ {kind} *>(workspace)"
+        lines.append(f"        {name}.SetGlobalBuffer({at});")
+    lines += [f"        {s} = tiling->{s};" for s in symbols]
+    return [*lines, "    }"]
+
+
+def _method(
+    nest: FlatNest, number: int, key: int, phase: PhaseText, align: int, unit_lanes: int
+) -> list[str]:
+    roles, layout = phase.roles, phase.layout
+    kind = "whole rows" if roles.whole else "walked in steps"
+    what = (
+        f"    // Tiles of {roles.row or 'one row'} x {roles.col}"
+        f"{', ' + kind if roles.phase.inner else ''}; "
+        f"each core takes a share of the tasks."
+    )
+    lines = [
+        what,
+        f"    __aicore__ inline void Phase{number}Way{key}()",
+        "    {",
+        f"        const int32_t tileHeight = static_cast<int32_t>(tiling->height{number});",
+        f"        const int32_t tileWidth = static_cast<int32_t>(tiling->width{number});",
+        f"        const int32_t pitch = UpTo(tileWidth, {align});",
+        f"        const int32_t tileLanes = UpTo(tileHeight * pitch, {unit_lanes});",
+        f"        const int32_t tileCols = UpTo(pitch, {unit_lanes});",
+        f"        const int32_t tileRows = UpTo(tileHeight, {unit_lanes});",
+    ]
+    tasks = []
+    for axis in roles.outer:
+        tasks.append(nest.extent_text(axis))
+    if phase.splits_rows and roles.row:
+        extent = nest.extent_text(roles.row)
+        lines.append(f"        const int64_t rowTiles = ({extent} + tileHeight - 1) / tileHeight;")
+        tasks.append("rowTiles")
+    if phase.splits_cols:
+        extent = extent_text(nest, roles.col)
+        lines.append(f"        const int64_t colTiles = ({extent} + tileWidth - 1) / tileWidth;")
+        tasks.append("colTiles")
+    lines.append(f"        const int64_t tasks = {' * '.join(tasks) or '1'};")
+    lines += [
+        "        const int64_t first = tasks * GetBlockIdx() / GetBlockNum();",
+        "        const int64_t last = tasks * (GetBlockIdx() + 1) / GetBlockNum();",
+    ]
+    for room in layout.rooms():
+        lines += _room(room, unit_lanes)
+    return [*_used(lines, "\n".join(layout.lines)), *layout.lines, "    }"]
+
+
+def _used(lines: list[str], rest: str) -> list[str]:
+    """The lines without declarations of sizes that nothing mentions."""
+    while True:
+        words = _words("\n".join([*lines, rest]))
+        kept = [line for line in lines if not _unused_size(line, words)]
+        if len(kept) == len(lines):
+            return kept
+        lines = kept
+
+
+def _unused_size(line: str, words: list[str]) -> bool:
+    parts = line.split()
+    return parts[:2] == ["const", "int32_t"] and words.count(parts[2]) == 1
+
+
+def _words(text: str) -> list[str]:
+    return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
+
+
+def _room(room: Room, unit_lanes: int) -> list[str]:
+    size = bytes_text(room, unit_lanes)
+    if room.name.startswith("buffer"):
+        return [
+            f"        TBuf<TPosition::VECCALC> {room.name};",
+            f"        pipe.InitBuffer({room.name}, static_cast<uint32_t>({size}));",
+        ]
+    place = "VECIN" if room.name.startswith("in") else "VECOUT"
+    return [
+        f"        TQue<TPosition::{place}, {room.depth}> {room.name};",
+        f"        pipe.InitBuffer({room.name}, {room.depth}, static_cast<uint32_t>({size}));",
+    ]
+
+
+def _entry(symbol: str, names: Sequence[str], phases: Sequence[PhaseVariants]) -> list[str]:
+    given = ", ".join(f"GM_ADDR {n}" for n in names)
+    lines = [
+        f'extern "C" __global__ __aicore__ void {symbol}({given}, GM_ADDR workspace, GM_ADDR tiling)',
+        "{",
+        f"    {symbol}_detail::Kernel kernel;",
+        f"    kernel.Init({', '.join(names)}, workspace, tiling);",
+    ]
+    for position, phase in enumerate(phases):
+        if position:
+            before = phases[position - 1]
+            lines.append("    AscendC::PipeBarrier<PIPE_ALL>();")
+            if before.synchronised:
+                lines.append("    AscendC::SyncAll();")
+            lines.append("    kernel.pipe.Reset();")
+        n = phase.number
+        if len(phase.variants) == 1:
+            lines.append(f"    kernel.Phase{n}Way0();")
+            continue
+        kind = f"reinterpret_cast<const __gm__ {symbol}_Tiling *>(tiling)"
+        lines.append(f"    switch ({kind}->key{n}) {{")
+        for key in range(len(phase.variants)):
+            lines.append(f"        case {key}: kernel.Phase{n}Way{key}(); break;")
+        lines += ["        default: break;", "    }"]
+    return [*lines, "}"]

@@ -1,0 +1,337 @@
+"""Global memory: addresses as text, tiles read into UB and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernel_gen.codegen.ascend.steps import Lanes, Value
+from kernel_gen.codegen.ascend.writer import HELD, Writer, literal
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, Linear, Poly, dim_text
+from kernel_gen.errors import InternalError
+from kernel_gen.ir.arrays import numpy_dtype
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm
+from kernel_gen.ir.loopnest import Compute, Guard, IndexValue
+
+STORED = {
+    DType.F32: "float", DType.F16: "half", DType.BF16: "bfloat16_t", DType.I64: "int64_t",
+    DType.I32: "int32_t", DType.I16: "int16_t", DType.I8: "int8_t", DType.U8: "uint8_t",
+    DType.BOOL: "uint8_t",
+}  # fmt: skip
+"""Type of a buffer's elements in global memory."""
+
+COPIES = {
+    "CopyIn": """\
+// Rows of `cols` elements, `stride` apart in memory, to rows of `pitch` lanes. All `n` lanes get a
+// value: what the copy does not reach is zero.
+template <typename T>
+__aicore__ inline void CopyIn(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
+                              int32_t cols, int32_t pitch, int64_t stride, int32_t n)
+{
+    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
+    constexpr bool canPad = size < 8;
+    const int32_t right = canPad && rows > 1 ? AtMost(pitch - cols, kBlock<T>) : 0;
+    const int32_t width = UpTo(cols + right, kBlock<T>);
+    if (rows == 1 ? width < n : (width < pitch || rows * pitch < n)) {
+        Duplicate(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0), n * size / 2);
+        WaitFor<HardEvent::V_MTE2>();
+    }
+    const DataCopyPadExtParams<T> pad(right > 0, 0, static_cast<uint8_t>(right), T{});
+    const int64_t gap = (stride - cols) * size;
+    if (rows == 1 || (gap >= 0 && gap < 0x7fffffff)) {
+        const uint32_t apart = rows == 1 ? 0 : static_cast<uint32_t>(gap);
+        const uint32_t skip = rows == 1 ? 0 : static_cast<uint32_t>((pitch - width) / kBlock<T>);
+        DataCopyPad(d, x,
+                    DataCopyExtParams(static_cast<uint16_t>(rows),
+                                      static_cast<uint32_t>(cols * size), apart, skip, 0),
+                    pad);
+        return;
+    }
+    for (int32_t r = 0; r < rows; r++) {
+        DataCopyPad(d[r * pitch], x[r * stride],
+                    DataCopyExtParams(1, static_cast<uint32_t>(cols * size), 0, 0, 0), pad);
+    }
+}""",
+    "CopyOut": """\
+// Rows of `cols` elements, `pitch` lanes apart, to rows `stride` apart in memory.
+template <typename T>
+__aicore__ inline void CopyOut(const GlobalTensor<T> &y, const LocalTensor<T> &d, int32_t rows,
+                               int32_t cols, int32_t pitch, int64_t stride)
+{
+    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
+    const uint32_t bytes = static_cast<uint32_t>(cols * size);
+    const int64_t gap = (stride - cols) * size;
+    if (rows == 1 || (gap >= 0 && gap < 0x7fffffff)) {
+        const uint32_t apart = rows == 1 ? 0 : static_cast<uint32_t>(gap);
+        const uint32_t skip =
+            rows == 1 ? 0 : static_cast<uint32_t>((pitch - UpTo(cols, kBlock<T>)) / kBlock<T>);
+        DataCopyPad(y, d, DataCopyExtParams(static_cast<uint16_t>(rows), bytes, skip, apart, 0));
+        return;
+    }
+    for (int32_t r = 0; r < rows; r++) {
+        DataCopyPad(y[r * stride], d[r * pitch], DataCopyExtParams(1, bytes, 0, 0, 0));
+    }
+}""",
+    "CopyBlocks": """\
+// The first lane of each block to elements `stride` apart in memory.
+template <typename T>
+__aicore__ inline void CopyBlocks(const GlobalTensor<T> &y, const LocalTensor<T> &d, int32_t rows,
+                                  int64_t stride)
+{
+    constexpr uint32_t size = static_cast<uint32_t>(sizeof(T));
+    const uint32_t apart = static_cast<uint32_t>((stride - 1) * static_cast<int64_t>(size));
+    DataCopyPad(y, d, DataCopyExtParams(static_cast<uint16_t>(rows), size, 0, apart, 0));
+}""",
+}
+"""Device functions, as in `device.FUNCTIONS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A global tensor of the kernel: its name in the text and the dtype that it stores."""
+
+    name: str
+    ctype: str
+
+
+class Addresses:
+    """Offsets and conditions as C++ text, with axes bound to text."""
+
+    def __init__(self, nest: FlatNest, places: Mapping[int, Place]) -> None:
+        self._nest = nest
+        self._places = places
+
+    def offset(self, at: Linear, bound: Mapping[str, str]) -> str:
+        """Offset in elements."""
+        parts = [] if at.const == Poly() else [at.const.text()]
+        for term, coeff in at.terms:
+            text = self._term(term, bound)
+            if text != "0":
+                parts.append(text if coeff.const == 1 else f"{coeff.text()} * {text}")
+        return " + ".join(parts) or "0"
+
+    def index(self, index: Index, bound: Mapping[str, str]) -> str:
+        parts = [str(index.const)] if index.const or not index.terms else []
+        for term, coeff in index.terms:
+            text = self._term(term, bound)
+            parts.append(text if coeff == 1 else f"{coeff} * {text}")
+        return " + ".join(parts)
+
+    def _term(self, term: Term, bound: Mapping[str, str]) -> str:
+        match term:
+            case AxisTerm():
+                return bound[term.axis]
+            case FloorDiv():
+                return f"FloorDivide({self.index(term.index, bound)}, {term.divisor})"
+            case Mod():
+                inner = self.index(term.index, bound)
+                return f"({inner} - FloorDivide({inner}, {term.divisor}) * {term.divisor})"
+            case ValueTerm():
+                return self.scalar(term.statement, bound)
+
+    def guarded(self, guards: Sequence[Guard], bound: Mapping[str, str]) -> str:
+        """The condition that all guards hold."""
+        parts = []
+        for g in guards:
+            text = self.index(g.index, bound)
+            parts.append(f"{text} >= {g.low} && {text} < {dim_text(g.high)}")
+        return " && ".join(parts)
+
+    def scalar(self, number: int, bound: Mapping[str, str]) -> str:
+        """An integer statement as a scalar expression that reads global memory."""
+        s = self._nest.statements[number]
+        if isinstance(s, FlatLoad):
+            name = self._places[s.buffer].name
+            read = f"static_cast<int64_t>({name}.GetValue({self.offset(s.at, bound)}))"
+            if not s.guards:
+                return read
+            return f"({self.guarded(s.guards, bound)} ? {read} : {int(s.fill)})"
+        if isinstance(s, IndexValue):
+            return f"({self.index(s.index, bound)})"
+        if isinstance(s, Compute):
+            if s.op == "const":
+                return f"static_cast<int64_t>({int(dict(s.attrs)['value'])}LL)"  # type: ignore[call-overload]
+            if scalar_op(s.op):
+                args = [self.scalar(a, bound) for a in s.args]
+                return _SCALAR_OPS[s.op].format(*args)
+        raise InternalError(f"statement {number} is no scalar expression: {s}")
+
+
+_SCALAR_OPS = {
+    "cast": "{0}", "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})",
+    "lt": "({0} < {1})", "le": "({0} <= {1})", "gt": "({0} > {1})", "ge": "({0} >= {1})",
+    "eq": "({0} == {1})", "ne": "({0} != {1})", "where": "({0} ? {1} : {2})",
+}  # fmt: skip
+
+
+def scalar_op(op: str) -> bool:
+    """Whether `Addresses.scalar` can write an op on integers."""
+    return op in _SCALAR_OPS
+
+
+class Reader:
+    """Loads of a phase: tile after tile through a queue, or element by element."""
+
+    def __init__(
+        self, writer: Writer, nest: FlatNest, addresses: Addresses, row: str | None, col: str
+    ) -> None:
+        self.w = writer
+        self._nest = nest
+        self._addresses = addresses
+        self._row = row
+        self._col = col
+
+    def load(
+        self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
+    ) -> Value:
+        """The tile of a load in its storage type (or, element by element, in one that can be
+        written singly). `bound` gives the start of the tile for the row and the column axis."""
+        row, col = self._row or "", self._col
+        if not load.guards and load.at.is_affine_in(col):
+            stride = load.at.coeff(col)
+            indirect = any(self._lives_on(s, col) for s in load.at.statements())
+            if lanes.axes[1] and stride.const == 1 and not indirect:
+                plain = load.at.is_affine_in(row) and not load.at.statements()
+                if plain or not lanes.axes[0]:
+                    return self._tile(load, place, lanes, bound, queue)
+                return self._rows(load, place, bound, queue)
+            alone = not lanes.axes[1] and load.at.is_affine_in(row) and not load.at.statements()
+            if alone and (not lanes.axes[0] or load.at.coeff(row).const == 1):
+                return self._tile(load, place, lanes, bound, queue)
+        return self._elements(load, place, lanes, bound)
+
+    def _lives_on(self, statement: int, axis: str) -> bool:
+        return axis in self._nest.statement_axes()[statement]
+
+    def _queued(self, ctype: str, lanes: Lanes, queue: int, copy: str) -> Value:
+        v = self.w.new(ctype, lanes, "in", queue)
+        q = f"inQueue{queue}"
+        text = (
+            f"LocalTensor<{ctype}> {v.token} = {q}.AllocTensor<{ctype}>();\n{copy}\n"
+            f"{q}.EnQue({v.token});\n{v.token} = {q}.DeQue<{ctype}>();"
+        )
+        self.w.step(text.replace("{d}", v.token), (), (v,), vector=False)
+        return v
+
+    def _tile(
+        self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
+    ) -> Value:
+        at = self._addresses.offset(load.at, bound)
+        n = self.w.count(lanes)
+        shape = {
+            Lanes.FULL: "rows, cols, pitch",
+            Lanes.COL: "1, cols, pitch",
+            Lanes.ROW: "1, rows, rows",
+            Lanes.ONE: "1, 1, 1",
+        }[lanes]
+        stride = load.at.coeff(self._row).text() if lanes is Lanes.FULL and self._row else "0"
+        copy = f"CopyIn({{d}}, {place.name}[{at}], {shape}, {stride}, {n});"
+        return self._queued(place.ctype, lanes, queue, copy)
+
+    def _rows(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
+        """One copy per row: rows lie anywhere."""
+        assert self._row is not None
+        inside = {**bound, self._row: f"({bound[self._row]} + r)"}
+        at = self._addresses.offset(load.at, inside)
+        copy = (
+            "for (int32_t r = 0; r < rows; r++) {\n"
+            f"    CopyIn({{d}}[r * pitch], {place.name}[{at}], 1, cols, pitch, 0, "
+            "r + 1 < rows ? pitch : n - r * pitch);\n}"
+        )
+        return self._queued(place.ctype, Lanes.FULL, queue, copy)
+
+    def _elements(
+        self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str]
+    ) -> Value:
+        """Element by element through the scalar unit: any index, guards, indirect reads."""
+        w = self.w
+        kept = {"int8_t": "half", "uint8_t": "half", "int64_t": "int32_t"}
+        ctype = kept.get(place.ctype, place.ctype)
+        inside = dict(bound)
+        if lanes.axes[0] and self._row:
+            inside[self._row] = f"({bound[self._row]} + r)"
+        if lanes.axes[1]:
+            inside[self._col] = f"({bound[self._col]} + c)"
+        at = self._addresses.offset(load.at, inside)
+        read = f"{place.name}.GetValue({at})"
+        if ctype != place.ctype:
+            read = f"static_cast<{ctype}>({read})"
+        where = {Lanes.FULL: "r * pitch + c", Lanes.ROW: "r", Lanes.COL: "c", Lanes.ONE: "0"}[lanes]
+        body = f"{{d}}.SetValue({where}, {read});"
+        if load.guards:
+            body = f"if ({self._addresses.guarded(load.guards, inside)}) {{\n    {body}\n}}"
+        for flag, name, count in ((1, "c", "cols"), (0, "r", "rows")):
+            if lanes.axes[flag]:
+                inner = "\n".join("    " + line for line in body.splitlines())
+                body = f"for (int32_t {name} = 0; {name} < {count}; {name}++) {{\n{inner}\n}}"
+        text = (
+            f"{_filled(load.fill, ctype, w.count(lanes))}\nWaitFor<HardEvent::V_S>();\n{body}\n"
+            "WaitFor<HardEvent::S_V>();"
+        )
+        return w.emit(text, ctype, lanes)
+
+    def converted(self, v: Value, stored: DType, dtype: DType) -> Value:
+        """A loaded tile in the type in which `dtype` is held."""
+        w = self.w
+        held = HELD[dtype]
+        if dtype is DType.I64 and v.ctype == "int64_t":
+            return v
+        if v.ctype == held:
+            return v
+        if dtype is DType.BOOL:
+            half = v if v.ctype == "half" else w.cast(v, "half", "NONE")
+            return half if stored is DType.BOOL else w.compare("NE", half, 0)
+        if held == "float":
+            return self._as_float(v)
+        if v.ctype in ("int8_t", "uint8_t"):
+            v = w.cast(v, "half", "NONE")
+        if v.ctype == "int16_t":
+            v = w.cast(v, "float", "NONE")
+        if v.ctype == "int64_t":
+            return w.cast(v, "int32_t", "NONE")
+        truncates = stored.is_float
+        return w.cast(v, "int32_t", "TRUNC" if truncates else "RINT")
+
+    def _as_float(self, v: Value) -> Value:
+        w = self.w
+        if v.ctype in ("int8_t", "uint8_t"):
+            v = w.cast(v, "half", "NONE")
+        return w.cast(v, "float", "RINT" if v.ctype == "int64_t" else "NONE")
+
+
+def _filled(value: float | int | bool, ctype: str, n: str) -> str:
+    """A tensor `{d}` full of one value."""
+    if ctype != "bfloat16_t":
+        kind = ctype if ctype != "int16_t" else "int32_t"
+        text = literal(value, kind)
+        return (
+            f"Duplicate({{d}}, {f'static_cast<int16_t>({text})' if kind != ctype else text}, {n});"
+        )
+    word = int(np.asarray(value, numpy_dtype(DType.BF16)).view(np.uint16))
+    return f"Duplicate({{d}}.ReinterpretCast<uint16_t>(), static_cast<uint16_t>({word}), {n});"
+
+
+def as_stored(w: Writer, v: Value, stored: DType) -> Value:
+    """A held value in the storage type of a buffer; a fresh value, so that it may be a queue's."""
+    ctype = STORED[stored]
+    if stored is DType.BOOL:
+        half = w.as_half(v)
+        return w.cast(half, "uint8_t", "RINT")
+    if v.ctype == "bits":
+        v = w.as_half(v)
+    if ctype == v.ctype:
+        if ctype == "int64_t":
+            return w.emit(f"DataCopy({{d}}, {v.token}, {w.count(v.lanes)});", ctype, v.lanes, v)
+        return w.scalar("Muls", v, 1)
+    if ctype in ("half", "bfloat16_t", "float"):
+        if v.ctype == "int32_t":
+            v = w.cast(v, "float", "NONE")
+        return v if v.ctype == ctype else w.cast(v, ctype, "RINT")
+    if ctype in ("int8_t", "uint8_t"):
+        if v.ctype == "int32_t":
+            v = w.cast(w.cast(v, "float", "NONE"), "half", "NONE")
+        return w.cast(v, ctype, "RINT")
+    return w.cast(v, ctype, "TRUNC" if v.ctype == "float" else "NONE")

@@ -1,0 +1,337 @@
+"""The tiling data struct, the tiling function and the launcher of a vector kernel, as text.
+
+The tiling function runs on the host. It takes the program's dimensions, and picks for each phase the
+tile's height and width, whole rows or steps, and the number of cores: from a tuned point of a nearby
+shape where there is one, else by a cost expression over all splits that fit the unified buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernel_gen.codegen.ascend.kernel_text import PhaseVariants, buffer_names
+from kernel_gen.codegen.ascend.memory import STORED
+from kernel_gen.codegen.ascend.phase import PhaseText
+from kernel_gen.codegen.ascend.roles import extent_text
+from kernel_gen.codegen.ascend.rooms import total_text
+from kernel_gen.codegen.ascend.steps import Lanes
+from kernel_gen.codegen.cpu.linear import FlatNest, Poly
+from kernel_gen.ir.loopnest import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class TunedPoint:
+    """What was measured best for one shape: at most `lanes` lanes a tile (0: any) on `cores`."""
+
+    dims: tuple[int, ...]
+    lanes: int
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the tiling function knows of the chip. `ub_bytes` is what a kernel may use."""
+
+    ub_bytes: int
+    cores: int
+    bytes_per_cycle: float  # of one core when all read and write global memory
+
+
+def struct_text(symbol: str, symbols: Sequence[str], phases: Sequence[PhaseVariants]) -> str:
+    """The header that kernel and tiling function share."""
+    fields = [*(f"int64_t {s};" for s in symbols)]
+    for phase in phases:
+        n = phase.number
+        fields += [f"int64_t height{n};", f"int64_t width{n};", f"int64_t key{n};"]
+    body = "\n".join(f"    {f}" for f in fields)
+    return (
+        f"// What {symbol} is told of a call: extents, then the tile of each phase.\n"
+        f"#pragma once\n\n#include <stdint.h>\n\nstruct {symbol}_Tiling {{\n{body}\n}};\n"
+    )
+
+
+_COMMON = """\
+int64_t UpTo(int64_t value, int64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+int64_t Parts(int64_t extent, int64_t size)
+{
+    return (extent + size - 1) / size;
+}
+
+// One way to run a phase. A free extent may be cut into tiles; a split one is shared by cores, others
+// are walked by one core.
+struct Way {
+    int64_t rows, cols, outer, walked;
+    bool freeRows, freeCols, splitRows, splitCols;
+    int64_t passes;
+    double tileCycles, laneCycles;
+    int64_t (*bytes)(int64_t, int64_t);
+};
+
+struct Tile {
+    int64_t height, width, tasks;
+    double cycles;
+};
+
+// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap, so that one tile
+// more than its share is seen.
+double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int64_t *tasks)
+{
+    const int64_t down = Parts(way.rows, height), across = Parts(way.cols, width);
+    *tasks = way.outer * (way.splitRows ? down : 1) * (way.splitCols ? across : 1);
+    const int64_t steps =
+        way.walked * (way.splitRows ? 1 : down) * (way.splitCols ? 1 : across) * way.passes;
+    const int64_t share = Parts(*tasks, cores);
+    const double lanes = static_cast<double>(height * UpTo(width, kAlign)) * way.laneCycles;
+    return static_cast<double>(share * steps) * (way.tileCycles + lanes) + lanes;
+}
+
+// The cheapest tile that fits, or one of height 0.
+Tile Choose(const Way &way, int64_t lanes, int64_t cores)
+{
+    Tile best = {0, 0, 0, 0.0};
+    const int64_t factors[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192};
+    const int64_t count = static_cast<int64_t>(sizeof(factors) / sizeof(factors[0]));
+    for (int64_t i = 0; i < (way.freeCols ? 2 * count : 1); i++) {
+        const int64_t across = factors[i % count] * (i < count ? 1 : cores);
+        const int64_t all = way.cols > 0 ? way.cols : 1;
+        const int64_t part = across > 1 ? UpTo(Parts(all, across), kUnit) : all;
+        const int64_t width = way.freeCols && part < all ? part : all;
+        for (int64_t j = 0; j < (way.freeRows ? 2 * count : 1); j++) {
+            const int64_t down = factors[j % count] * (j < count ? 1 : cores);
+            const int64_t height =
+                way.freeRows ? Parts(way.rows > 0 ? way.rows : 1, down) : way.rows;
+            const bool small = !way.freeCols || width <= kUnit;
+            const bool least = height <= 1 && small;
+            if (height < 1 || width < 1 || height > kMostRows || way.bytes(height, width) > kUb ||
+                (lanes > 0 && height * width > lanes && !least)) {
+                continue;
+            }
+            int64_t tasks = 0;
+            const double cycles = Cycles(way, height, width, cores, &tasks);
+            if (best.height == 0 || cycles < best.cycles) {
+                best = {height, width, tasks, cycles};
+            }
+        }
+    }
+    return best;
+}
+"""
+
+
+def tiling_text(
+    symbol: str,
+    nest: FlatNest,
+    dims: Sequence[str],
+    derived: Mapping[str, Poly],
+    phases: Sequence[PhaseVariants],
+    limits: Limits,
+    tuned: Sequence[TunedPoint],
+    *,
+    align: int,
+    unit_lanes: int,
+    workspace: Poly,
+) -> str:
+    """The tiling function's source."""
+    lines = [
+        f"// Tiling of {symbol}: runs on the host, once per shape.",
+        "#include <cmath>" if dims else "",
+        f'#include "{symbol}_tiling.h"',
+        "",
+        "namespace {",
+        "",
+        f"constexpr int64_t kUb = {limits.ub_bytes};  // bytes of the unified buffer that are free",
+        f"constexpr int64_t kCores = {limits.cores};",
+        f"constexpr int64_t kAlign = {align};  // lanes that a row is rounded up to",
+        f"constexpr int64_t kUnit = {unit_lanes};  // lanes of one comparison",
+        "constexpr int64_t kMostRows = 2040;  // 255 repeats of 8 rows",
+        "",
+        _COMMON,
+    ]
+    for phase in phases:
+        for key, variant in enumerate(phase.variants):
+            lines += _bytes(phase.number, key, variant, unit_lanes)
+    lines += [*_tuned(dims, tuned), "}  // namespace", ""]
+    lines += _function(symbol, nest, dims, derived, phases, limits, tuned, workspace)
+    return "\n".join(line for line in lines) + "\n"
+
+
+def _bytes(number: int, key: int, phase: PhaseText, unit_lanes: int) -> list[str]:
+    sizes = [
+        "    const int64_t pitch = UpTo(tileWidth, kAlign);",
+        "    [[maybe_unused]] const int64_t tileLanes = UpTo(tileHeight * pitch, kUnit);",
+        "    [[maybe_unused]] const int64_t tileCols = UpTo(pitch, kUnit);",
+        "    [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, kUnit);",
+    ]
+    total = total_text(phase.layout.rooms(), unit_lanes)
+    return [
+        f"int64_t Bytes{number}Way{key}(int64_t tileHeight, int64_t tileWidth)",
+        "{",
+        *sizes,
+        f"    return {total};",
+        "}",
+        "",
+    ]
+
+
+def _tuned(dims: Sequence[str], tuned: Sequence[TunedPoint]) -> list[str]:
+    """The table of tuned points, and the search for the one nearest in logarithms."""
+    if not tuned:
+        return []
+    n = len(dims)
+    kind = f"    int64_t dims[{max(n, 1)}], lanes, cores;"
+    rows = [
+        f"    {{{{{', '.join(map(str, p.dims)) or '0'}}}, {p.lanes}, {p.cores}}}," for p in tuned
+    ]
+    lines = ["struct Tuned {", kind, "};", "", "constexpr Tuned kTuned[] = {", *rows, "};", ""]
+    if not n:
+        return [*lines, "const Tuned &Nearest(const int64_t *)", "{", "    return kTuned[0];", "}",
+                ""]  # fmt: skip
+    return [
+        *lines,
+        "const Tuned &Nearest(const int64_t *dims)",
+        "{",
+        "    const Tuned *best = kTuned;",
+        "    double least = -1.0;",
+        "    for (const Tuned &point : kTuned) {",
+        "        double apart = 0.0;",
+        f"        for (int k = 0; k < {n}; k++) {{",
+        "            apart += std::fabs(std::log(static_cast<double>(dims[k] + 1)) -",
+        "                               std::log(static_cast<double>(point.dims[k] + 1)));",
+        "        }",
+        "        if (least < 0.0 || apart < least) {",
+        "            least = apart;",
+        "            best = &point;",
+        "        }",
+        "    }",
+        "    return *best;",
+        "}",
+        "",
+    ]
+
+
+def _function(
+    symbol: str,
+    nest: FlatNest,
+    dims: Sequence[str],
+    derived: Mapping[str, Poly],
+    phases: Sequence[PhaseVariants],
+    limits: Limits,
+    tuned: Sequence[TunedPoint],
+    workspace: Poly,
+) -> list[str]:
+    given = ", ".join(dims) or "none"
+    lines = [
+        f"// dims: {given}. Returns 0; 1 for another number of dims; 2 where no tile fits.",
+        f'extern "C" int tiling_{symbol}(const int64_t *dims, int nDims, {symbol}_Tiling *out,',
+        "    uint32_t *blockDim, uint64_t *workspaceBytes)",
+        "{",
+        f"    if (nDims != {len(dims)}) {{",
+        "        return 1;",
+        "    }",
+    ]
+    if not dims:
+        lines.append("    static_cast<void>(dims);")
+    for position, name in enumerate(dims):
+        lines.append(f"    const int64_t {name} = dims[{position}];")
+    lines += [f"    const int64_t {name} = {poly.text()};" for name, poly in derived.items()]
+    lines += [f"    out->{name} = {name};" for name in (*dims, *derived)]
+    lines += [
+        "    int64_t lanes = 0, cores = kCores, most = 1;",
+        *(["    lanes = Nearest(dims).lanes;", "    cores = Nearest(dims).cores;"]
+          if tuned else []),
+    ]  # fmt: skip
+    for phase in phases:
+        lines += _phase(nest, phase, limits)
+    lines += [
+        "    *blockDim = static_cast<uint32_t>(most < cores ? most : cores);",
+        f"    *workspaceBytes = static_cast<uint64_t>({workspace.text()});",
+        "    return 0;",
+        "}",
+        "",
+        f'extern "C" uint64_t tiling_bytes_{symbol}()',
+        "{",
+        f"    return sizeof({symbol}_Tiling);",
+        "}",
+    ]
+    return lines
+
+
+def _phase(nest: FlatNest, phase: PhaseVariants, limits: Limits) -> list[str]:
+    n = phase.number
+    lines = ["    {", "        Tile tile = {0, 0, 0, 0.0};"]
+    for key, variant in enumerate(phase.variants):
+        lines += [
+            "        if (tile.height == 0) {",
+            f"            const Way way = {_way(nest, n, key, variant, limits)};",
+            "            tile = Choose(way, lanes, cores);",
+            "            if (tile.height == 0) {",
+            "                tile = Choose(way, 0, cores);",
+            "            }",
+            f"            out->key{n} = {key};",
+            "        }",
+        ]
+    return [
+        *lines,
+        "        if (tile.height == 0) {",
+        "            return 2;",
+        "        }",
+        f"        out->height{n} = tile.height;",
+        f"        out->width{n} = tile.width;",
+        "        most = tile.tasks > most ? tile.tasks : most;",
+        "    }",
+    ]
+
+
+def _way(nest: FlatNest, number: int, key: int, phase: PhaseText, limits: Limits) -> str:
+    roles = phase.roles
+    inner = set(roles.phase.inner)
+    rows = nest.extent_text(roles.row) if roles.row else "1"
+    cols = extent_text(nest, roles.col)
+    outer = " * ".join(nest.extent_text(a) for a in roles.outer) or "1"
+    others = [a for a in roles.walked if a not in (roles.row, roles.col)]
+    walked = " * ".join(nest.extent_text(a) for a in others) or "1"
+
+    def flag(value: bool) -> str:
+        return "true" if value else "false"
+
+    free_rows = roles.row is not None and not (roles.whole and roles.row in inner)
+    free_cols = not (roles.whole and roles.col in inner)
+    passes = len(roles.phase.stages) if roles.walked else 1
+    moved, vectors = _work(phase)
+    lane = max(moved / limits.bytes_per_cycle, vectors / 64)
+    flags = ", ".join(map(flag, (free_rows, free_cols, phase.splits_rows, phase.splits_cols)))
+    return (
+        f"{{{rows}, {cols}, {outer}, {walked}, {flags}, {passes}, {500 + 25 * vectors}.0, "
+        f"{lane:.4f}, Bytes{number}Way{key}}}"
+    )
+
+
+def _work(phase: PhaseText) -> tuple[int, int]:
+    """Bytes moved to and from global memory per lane of a tile, and vector instructions."""
+    queues = [*phase.layout.ins, *phase.layout.outs]
+    moved = sum(r.size for r in queues if r.lanes is Lanes.FULL)
+    vectors = sum("(v" in line for line in phase.layout.lines)
+    return moved, max(vectors, 1)
+
+
+def launcher_text(symbol: str, buffers: Sequence[Buffer]) -> str:
+    """The file that launches the kernel: compiled by the device compiler only, as the launch syntax
+    is no C++."""
+    names = buffer_names(buffers)
+    given = "".join(f"uint8_t *{n}, " for n in names)
+    kinds = ", ".join(f"{n}: {STORED[b.type.dtype]}" for n, b in zip(names, buffers, strict=True))
+    return (
+        f"// Launches {symbol} on a stream. Operands lie in device memory ({kinds});\n"
+        f"// `tiling` is a {symbol}_Tiling there.\n"
+        '#include "acl/acl.h"\n#include "kernel_operator.h"\n\n'
+        f'extern "C" __global__ __aicore__ void {symbol}('
+        f"{', '.join(f'GM_ADDR {n}' for n in names)}, GM_ADDR workspace, GM_ADDR tiling);\n\n"
+        f'extern "C" void launch_{symbol}(uint32_t blockDim, aclrtStream stream, {given}'
+        "uint8_t *workspace, uint8_t *tiling)\n{\n"
+        f"    {symbol}<<<blockDim, nullptr, stream>>>({', '.join(names)}, workspace, tiling);\n}}\n"
+    )
