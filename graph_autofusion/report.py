@@ -6,6 +6,8 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
+from kernel_gen.fusion.group import Group
+from kernel_gen.ir.fused_convolution import fused_convolution
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import FrameworkGroup, FusionGroup, Kernel, Plan, Unfused
@@ -97,9 +99,17 @@ def fusion_rate(plan: Plan) -> float:
     fused: set[int] = set()
     for group in plan.cover.groups:
         members = computing & set(group.nodes)
-        if isinstance(group, FusionGroup) and len(members) > 1:
+        if len(members) > 1 and _is_one_kernel(plan, group):
             fused |= members
     return len(fused) / len(computing) if computing else 0.0
+
+
+def _is_one_kernel(plan: Plan, group: Group) -> bool:
+    """Generated kernels, and those groups that the library has one kernel for."""
+    if isinstance(group, FusionGroup):
+        return True
+    call = fused_convolution(plan.program, group.nodes)
+    return call is not None and call.is_one_kernel(plan.program)
 
 
 def _computes(plan: Plan, node: int) -> bool:

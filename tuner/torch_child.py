@@ -37,10 +37,10 @@ _DISCRETE_SHARE = 1e-3  # discrete elements that may differ between two orders o
 
 
 def time_graph(graph: Graph, threads: int, limits: Limits) -> Measurement | Failure:
-    """Time of one call of the graph as torch runs it."""
+    """Time of one call of the graph as torch runs it, by one call of the library's if it can."""
     torch.set_num_threads(threads)
     inputs = _tensors(graph)
-    program = TorchProgram(graph)
+    program = TorchProgram(graph, fused=True)
     with torch.no_grad():
         try:
             program(*inputs)

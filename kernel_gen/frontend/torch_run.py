@@ -15,6 +15,7 @@ import torch
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
+from kernel_gen.frontend.torch_fused import library_call
 from kernel_gen.frontend.torch_ops import call_for, call_with_numbers
 from kernel_gen.ir.graph import Attr, Constant, Graph, Node
 from kernel_gen.ir.types import Dim, Sym, TensorType, static_shape
@@ -62,12 +63,15 @@ class TorchProgram:
     Gives one tensor per output. An output that `mutates` an input is the new value, for the caller
     to copy; one with `alias_of` shares memory with that input; all others have memory of their own
     and the strides of their type.
+
+    With `fused`, a graph that is one call of the library's runs as such; its weight must then be
+    the same tensor, not written to, in all calls.
     """
 
-    def __init__(self, program: Graph) -> None:
+    def __init__(self, program: Graph, *, fused: bool = False) -> None:
         self.program = program
         self._by_size: dict[tuple[int, ...], _Straight] = {}
-        self._straight = None if program.symbols else _Straight(program)
+        self._straight = None if program.symbols else _Straight(program, fused=fused)
 
     def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         if len(tensors) != len(self.program.inputs):
@@ -92,14 +96,15 @@ class TorchProgram:
 class _Straight:
     """A static program as a list of steps: (call, operands, results, values to free)."""
 
-    def __init__(self, program: Graph) -> None:
+    def __init__(self, program: Graph, *, fused: bool = False) -> None:
         self._slots: list[Tensor | None] = [None] * len(program.values)
         for constant in program.constants:
             type = program.type_of(constant.value)
             self._slots[constant.value] = constant_tensor(constant, type)
         self._inputs = [item.value for item in program.inputs]
         self._outputs = [item.value for item in program.outputs]
-        self._steps = _steps(program)
+        call = library_call(program, range(len(program.nodes))) if fused else None
+        self._steps = _steps(program) if call is None else [(call, call.inputs, (call.output,), ())]
         self._owned = [_owned(program, position) for position in range(len(program.outputs))]
 
     def __call__(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

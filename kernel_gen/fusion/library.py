@@ -8,7 +8,8 @@ from kernel_gen.errors import Refusal
 from kernel_gen.fusion.dag import Dag, bits
 from kernel_gen.fusion.group import CONSTANT_CODE, FrameworkGroup
 from kernel_gen.fusion.legality import matrix_products, unfusable
-from kernel_gen.fusion.region import make_group
+from kernel_gen.fusion.region import constant_values, make_group
+from kernel_gen.ir.fused_convolution import FusedConvolution, extended, is_for_library
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.ops import OpKind, spec
 
@@ -24,6 +25,7 @@ def library_groups(
     """A framework group for each node that is not constant, and for each library op with the
     views that it alone reads (torch reads them without a copy)."""
     found: list[FrameworkGroup] = []
+    fixed = constant_values(program)
     for node in range(len(program.nodes)):
         if node in constant:
             continue
@@ -32,7 +34,27 @@ def library_groups(
         views = _own_views(program, dag, constant, node)
         if views and _is_library_op(program, node):
             found.append(framework_group(program, (*views, node), reason))
+        found += _fused_convolutions(program, dag, fixed, node)
     return tuple(found)
+
+
+def _fused_convolutions(
+    program: Graph, dag: Dag, fixed: frozenset[int], node: int
+) -> list[FrameworkGroup]:
+    """Groups of a convolution of constant weights with a sum and an activation that alone read
+    it."""
+    returned = {output.value for output in program.outputs}
+    suits = is_for_library(program, node) and program.nodes[node].inputs[1] in fixed
+    call = FusedConvolution(node) if suits else None
+    found: list[FrameworkGroup] = []
+    while call is not None:
+        last = call.nodes[-1]
+        readers = list(bits(dag.consumers[last]))
+        alone = len(readers) == 1 and program.nodes[last].output not in returned
+        call = extended(program, call, readers[0]) if alone else None
+        if call is not None:
+            found.append(framework_group(program, call.nodes, _LIBRARY))
+    return found
 
 
 def framework_group(program: Graph, nodes: tuple[int, ...], reason: Refusal) -> FrameworkGroup:

@@ -18,6 +18,7 @@ from itertools import chain
 import torch
 
 from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.frontend.torch_run import run
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes, user_inputs
@@ -30,6 +31,7 @@ from kernel_gen.runtime.torch_glue_constants import (
     bind_constants,
     check_tensor,
     has_layout,
+    library_weight,
     with_layout,
 )
 from kernel_gen.runtime.torch_glue_pool import OutputPool
@@ -89,12 +91,19 @@ class _Compiled:
 
 
 class _Framework:
-    """Nodes for torch; `fetched` are their outputs that kernels read, with their types."""
+    """Nodes for torch, or one `call` for all of them; `fetched` are their outputs that kernels
+    read, with their types."""
 
-    __slots__ = ("fetched", "nodes")
+    __slots__ = ("call", "fetched", "nodes")
 
-    def __init__(self, nodes: tuple[int, ...], fetched: list[tuple[int, TensorType]]) -> None:
+    def __init__(
+        self,
+        nodes: tuple[int, ...],
+        call: ConvolutionCall | None,
+        fetched: list[tuple[int, TensorType]],
+    ) -> None:
         self.nodes = nodes
+        self.call = call
         self.fetched = fetched
 
 
@@ -196,7 +205,7 @@ class BoundPlan:
             else:
                 self._run_framework(step, context, env)
             for value in dead:
-                del env[value]
+                env.pop(value, None)  # one call for several nodes leaves out what is between them
         return self._results.collect(inputs, env)
 
     def _run_compiled(self, step: _Compiled, context: _Context, env: Environment) -> None:
@@ -206,7 +215,11 @@ class BoundPlan:
         self._call(context, step.number)
 
     def _run_framework(self, step: _Framework, context: _Context, env: Environment) -> None:
-        run(self.plan.program, step.nodes, env)
+        call = step.call
+        if call is None:
+            run(self.plan.program, step.nodes, env)
+        else:
+            env[call.output] = call(*[env[value] for value in call.inputs])
         for value, type_ in step.fetched:
             env[value] = tensor = with_layout(env[value], type_)
             context.values[value] = tensor.data_ptr()
@@ -236,7 +249,9 @@ def _step(
     group = plan.cover.groups[segment.framework]
     assert isinstance(group, FrameworkGroup)
     fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
-    return _Framework(group.nodes, fetched)
+    weight = library_weight(plan, group)
+    call = None if weight is None else library_call(plan.program, group.nodes)
+    return _Framework(group.nodes, call, fetched)
 
 
 def _read_as_tensors(plan: Plan) -> set[int]:

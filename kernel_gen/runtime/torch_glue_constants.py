@@ -10,6 +10,9 @@ import torch
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.frontend.torch_run import constant_tensor, run
+from kernel_gen.fusion.group import FrameworkGroup
+from kernel_gen.fusion.region import constant_values
+from kernel_gen.ir.fused_convolution import fused_convolution
 from kernel_gen.ir.types import TensorType, static_shape
 from kernel_gen.runtime.layout import constant_inputs, mutated_inputs
 from kernel_gen.runtime.plan import Plan
@@ -109,5 +112,16 @@ def _snapshots(
         for value, tensor in zip(plan.layout.constants, pointers, strict=True)
         if tensor is not tensors[value]
     }
-    copied = packed | folded | moved
+    groups = (group for group in plan.cover.groups if isinstance(group, FrameworkGroup))
+    ordered = {weight for group in groups if (weight := library_weight(plan, group)) is not None}
+    copied = packed | folded | moved | ordered
     return frozenset(i for i, value in enumerate(values) if value in copied)
+
+
+def library_weight(plan: Plan, group: FrameworkGroup) -> int | None:
+    """The constant that the library packs for a group that it runs as one call; None for others."""
+    fused = fused_convolution(plan.program, group.nodes)
+    if fused is None:
+        return None
+    weight = plan.program.nodes[fused.convolution].inputs[1]
+    return weight if weight in constant_values(plan.program) else None
