@@ -202,6 +202,34 @@ def test_nan_wins_extremes(compiler: Compiler) -> None:
         assert got[0] == (29 if op == "amax" else 0)
 
 
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", [DType.F32, F64, DType.I8])
+def test_positions_of_first_extremes(compiler: Compiler, op: str, dtype: DType) -> None:
+    """Ties, rows of the least (or largest) value, NaN, in rows, columns and shared rows."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(-3, 4, (11, 45)).astype(numpy_dtype(dtype))
+    if dtype.is_float:
+        x[0], x[1] = -np.inf, np.inf
+        x[2, 20], x[3, 44], x[3, 7], x[4, 0] = np.nan, np.nan, np.nan, np.nan
+        x[5, :44] = -np.inf if op == "argmax" else np.inf
+    else:
+        x[0], x[1] = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+    bench, kept = KernelBench(compiler, host_target()), []
+    for dims in ((1,), (0,), (0, 1)):
+        case = case_of(reduced(op, dims, 11, 45, dtype=dtype), [x])
+        for template, choices in (
+            ("row", {"threads": "split"}),
+            ("reduce", {"rows": 1}),
+            ("loops", {"axis": "scalar"}),
+        ):
+            if template in [t.name for t in bench.taking(case.lowered.nest)]:
+                assert not isinstance(bench.add(case.lowered.nest, template, **choices), Refusal)
+                kept.append(case)
+    for kernel, case in zip(bench.build(), kept, strict=True):
+        for threads in (1, 2, 3):
+            case.check(kernel, threads)
+
+
 def test_strided_operands(compiler: Compiler) -> None:
     b = GraphBuilder()
     x = b.input(TensorType(DType.F32, (6, 20), (1, 6)))

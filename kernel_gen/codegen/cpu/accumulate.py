@@ -18,20 +18,34 @@ _OPS = {"sum": "add", "prod": "mul", "amax": "maximum", "amin": "minimum", "any"
 class Accumulator:
     """How one reduction accumulates. `value` is the dtype of the accumulated values.
 
-    Argmax and argmin hold a pair of variables: `name` for the value, `name_at` for its position
-    (-1: nothing yet).
+    Argmax and argmin hold a pair of variables: `name` for the value, `name_at` for its position in
+    `places` (-1: nothing yet). `ordered`: steps come in ascending positions, so that the first of
+    equals is there before the others, and an extreme that is still the start value is at 0.
     """
 
     op: str
     value: DType
     result: DType
+    ordered: bool = False
+    places: DType = DType.I64
 
     @staticmethod
-    def of(statement: Reduce | Contract, arg: DType) -> Accumulator:
+    def of(
+        statement: Reduce | Contract,
+        arg: DType,
+        extent: int | None = None,
+        *,
+        ordered: bool = False,
+    ) -> Accumulator:
+        """`extent`: elements reduced, if known; `ordered`: whether positions come ascending."""
         if isinstance(statement, Contract):
             return Accumulator("sum", statement.dtype.compute, statement.dtype)
         if statement.op.startswith("arg"):
-            return Accumulator(statement.op, arg.compute, DType.I64)
+            value = arg.compute
+            narrow = value.bytes == 4 and extent is not None and extent < 1 << 31
+            places = DType.I32 if ordered and narrow else DType.I64
+            ordered = ordered and value.bytes == places.bytes
+            return Accumulator(statement.op, value, DType.I64, ordered, places)
         kept = DType.BOOL if statement.op in ("any", "all") else statement.dtype.compute
         return Accumulator(statement.op, kept, statement.dtype)
 
@@ -50,29 +64,32 @@ class Accumulator:
         return ops.broadcast(scalar).text if vector else scalar.text
 
     def _identity(self) -> float | int | bool:
-        if self.is_arg or self.op in ("sum", "any"):
+        if self.op in ("sum", "any") or (self.is_arg and not self.ordered):
             return 0
         if self.op in ("prod", "all"):
             return 1
+        largest = self.op in ("amax", "argmax")
         if self.value is DType.BOOL:
-            return self.op == "amin"
+            return not largest
         if self.value.is_float:
-            return float("-inf") if self.op == "amax" else float("inf")
+            return float("-inf") if largest else float("inf")
         bits = self.value.bytes * 8
         low, high = (0, 255) if self.value is DType.U8 else (-(1 << bits - 1), (1 << bits - 1) - 1)
-        return low if self.op == "amax" else high
+        return low if largest else high
 
     def declare(self, ops: OpWriter, name: str, vector: bool) -> str:
         """Lines that declare the accumulator at its start value."""
         kind = ops.c_type(self.value, vector)
         text = f"{kind} {name} = {self.identity(ops, vector)};"
         if self.is_arg:
-            at = ops.c_type(DType.I64, vector)
+            at = self._places(ops, vector)
             text += f"\n{at} {name}_at = ({at}){{}} - 1;"
         return text
 
     def step(self, ops: OpWriter, name: str, value: str, at: str, vector: bool) -> str:
         """Line that takes in `value` (at position `at`, for argmax and argmin)."""
+        if self.ordered and vector:
+            return f"{self._ordered_function(ops)}(&{name}, &{name}_at, {value}, {at});"
         if self.is_arg:
             return f"{self._arg_function(ops, vector)}(&{name}, &{name}_at, {value}, {at});"
         pair = [Value(name, self.value, vector), Value(value, self.value, vector)]
@@ -81,7 +98,14 @@ class Accumulator:
 
     def merge(self, ops: OpWriter, name: str, other: str, vector: bool) -> str:
         """Line that takes in another accumulator."""
-        return self.step(ops, name, other, f"{other}_at", vector)
+        if self.is_arg:
+            function = self._arg_function(ops, vector)
+            return f"{function}(&{name}, &{name}_at, {other}, {other}_at);"
+        return self.step(ops, name, other, "", vector)
+
+    def _places(self, ops: OpWriter, vector: bool) -> str:
+        """C type of positions; scalars hold any."""
+        return ops.c_type(self.places if vector else DType.I64, vector)
 
     def fold(self, ops: OpWriter, name: str, out: str) -> str:
         """Lines that declare the scalar accumulator `out` from all lanes of `name`."""
@@ -95,17 +119,22 @@ class Accumulator:
         c = ops.c_type(self.value, vector=False)
         return f"{c} {out} = {self._fold_function(ops)}({name});"
 
-    def variables(self, name: str) -> tuple[tuple[str, DType], ...]:
-        """C variables of a scalar accumulator and their dtypes."""
+    def variables(self, name: str, vector: bool) -> tuple[tuple[str, DType], ...]:
+        """C variables of an accumulator and their dtypes."""
         if self.is_arg:
-            return ((name, self.value), (f"{name}_at", DType.I64))
+            return ((name, self.value), (f"{name}_at", self.places if vector else DType.I64))
         return ((name, self.value),)
 
     def result_text(self, ops: OpWriter, name: str, vector: bool) -> str:
         """Expression of the reduction's value."""
-        if self.is_arg:
-            return f"{name}_at"
-        return ops.cast(Value(name, self.value, vector), self.result)
+        if not self.is_arg:
+            return ops.cast(Value(name, self.value, vector), self.result)
+        held = Value(f"{name}_at", self.places if vector else DType.I64, vector)
+        found = ops.cast(held, DType.I64)
+        if not self.ordered:
+            return found
+        zero = f"({ops.c_type(DType.I64, vector)}){{}}"
+        return f"({found} < 0 ? {zero} : {found})"
 
     def _fold_function(self, ops: OpWriter) -> str:
         """Halves the vector until two lanes are left: pairwise, so also accurate."""
@@ -154,8 +183,8 @@ class Accumulator:
             raise InternalError(f"{self.op} of bool: cast to an integer first")
         unit, lanes = ops.unit, ops.lanes
         sign = ">" if self.op == "argmax" else "<"
-        value, at = ops.c_type(self.value, vector), ops.c_type(DType.I64, vector)
-        name = f"gaf_{self.op}_{self.value}" + (f"x{lanes.count}" if vector else "")
+        value, at = ops.c_type(self.value, vector), self._places(ops, vector)
+        name = f"gaf_{self.op}_{self.value}" + (f"_{self.places}x{lanes.count}" if vector else "")
         if not vector:
             return unit.helper(
                 name,
@@ -176,4 +205,18 @@ class Accumulator:
             f"      (__builtin_convertvector(ties, {at}) & (p < *bp)));\n"
             f"  *bp = take ? p : *bp;\n"
             f"  *b = __builtin_convertvector(take, {narrow}) ? x : *b;\n}}",
+        )
+
+    def _ordered_function(self, ops: OpWriter) -> str:
+        """Better is: larger (smaller), or NaN where the best is none; equals come too late."""
+        unit, lanes = ops.unit, ops.lanes
+        sign = "<=" if self.op == "argmax" else ">="
+        value, at = ops.c_type(self.value, True), self._places(ops, True)
+        name = f"gaf_{self.op}_first_{self.value}_{self.places}x{lanes.count}"
+        return unit.helper(
+            name,
+            f"static inline void {name}({value} *b, {at} *bp, {value} x, {at} p) {{\n"
+            f"  const {at} take = ~(x {sign} *b) & (*b == *b);\n"
+            "  *b = take ? x : *b;\n"
+            "  *bp = take ? p : *bp;\n}",
         )

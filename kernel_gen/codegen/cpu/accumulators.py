@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from kernel_gen.codegen.cpu.accumulate import Accumulator
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.ops import Value
 from kernel_gen.codegen.cpu.phases import Stage
 from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
-from kernel_gen.codegen.cpu.vectypes import vector_type
+from kernel_gen.codegen.cpu.vectypes import SCALAR_C, vector_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Contract, Reduce
@@ -18,8 +20,17 @@ class StageAccumulators:
     """Variables are named a<reduction>_<unit>_<column>, flushed ones w…, folded ones f…."""
 
     def __init__(
-        self, emitter: Emitter, stage: Stage, units: int, columns: int, *, fold: bool, vector: bool
+        self,
+        emitter: Emitter,
+        stage: Stage,
+        units: int,
+        columns: int,
+        walk: tuple[str, ...],
+        *,
+        fold: bool,
+        vector: bool,
     ) -> None:
+        """`walk`: the order of the loops over reduced axes."""
         self.emitter = emitter
         self.ops = emitter.ops
         self.stage = stage
@@ -27,6 +38,7 @@ class StageAccumulators:
         self.columns = columns
         self.fold = fold  # lanes are parts of one row: they fold into a scalar at the end
         self.vector = vector
+        self._walk = walk
         self.kinds = {r: self._kind(r) for r in stage.reduces}
         self._prefix = "a"
 
@@ -35,7 +47,15 @@ class StageAccumulators:
         arg = self.emitter.nest.statements[
             statement.arg if isinstance(statement, Reduce) else statement.lhs
         ]
-        return Accumulator.of(statement, arg.dtype)
+        extents = [self.emitter.nest.extent(a) for a in statement.axes]
+        known = [e for e in extents if isinstance(e, int)]
+        ordered = tuple(a for a in self._walk if a in statement.axes) == statement.axes
+        return Accumulator.of(
+            statement,
+            arg.dtype,
+            math.prod(known) if len(known) == len(extents) else None,
+            ordered=ordered,
+        )
 
     def _statement(self, r: int) -> Reduce | Contract:
         statement = self.emitter.nest.statements[r]
@@ -77,14 +97,14 @@ class StageAccumulators:
         """Takes in the reduced value at the cell's point; dead lanes of a tail count nothing."""
         kind, statement = self.kinds[r], self._statement(r)
         value = self._argument(cell, statement, kind)
-        position = self._position(cell, statement) if kind.is_arg else ""
+        position = self._position(cell, statement, kind.places) if kind.is_arg else ""
         live = cell.live_lanes()
         if live is not None and self.fold:
             mask = self.emitter.live_mask(live)
             dead = Value(kind.identity(self.ops, self.vector), kind.value, self.vector)
             picked = self.ops.select(Value(mask, DType.BOOL, True), value, dead)
             value = Value(picked, kind.value, self.vector)
-            if kind.is_arg:
+            if kind.is_arg and not kind.ordered:
                 at = self.ops.mask_for(mask, DType.I64)
                 position = f"({position} | ~{at})"  # -1 in dead lanes
         name = f"{self._prefix}{r}_{unit}_{column}"
@@ -103,7 +123,7 @@ class StageAccumulators:
         value = self.emitter.value(s, cell)
         return Value(self.ops.cast(value, dtype), dtype, value.vector)
 
-    def _position(self, cell: Scope, statement: Reduce | Contract) -> str:
+    def _position(self, cell: Scope, statement: Reduce | Contract, place: DType) -> str:
         """Flattened position of the cell along the reduced axes, in their order."""
         text = "0"
         varies = None
@@ -115,13 +135,15 @@ class StageAccumulators:
             varies = axis if binding.vector else varies
         if not self.vector:
             return f"(gaf_i64){text}"
-        kind = vector_type(self.emitter.unit, DType.I64, self.emitter.lanes.count)
+        kind = vector_type(self.emitter.unit, place, self.emitter.lanes.count)
+        c = SCALAR_C[place]
         if varies is None:
-            return f"({kind}{{}} + (gaf_i64){text})"
+            return f"({kind}{{}} + ({c}){text})"
         after = statement.axes[statement.axes.index(varies) + 1 :]
         stride = " * ".join(self.emitter.nest.extent_text(a) for a in after) or "1"
         lanes = ", ".join(str(i) for i in range(self.emitter.lanes.count))
-        return f"(({kind}){{{lanes}}} * (gaf_i64)({stride}) + (gaf_i64){text})"
+        step = f" * ({c})({stride})" if after else ""
+        return f"(({kind}){{{lanes}}}{step} + ({c}){text})"
 
     def finish(self, scope: Scope, r: int, unit: int) -> None:
         """Merges the unrolled accumulators and folds lanes that belong to one row."""
@@ -157,7 +179,7 @@ class StageAccumulators:
         for r in self.stage.reduces:
             for n in range(self.units):
                 name, vector = self._final(r, n)
-                for variable, dtype in self.kinds[r].variables(name):
+                for variable, dtype in self.kinds[r].variables(name, vector):
                     c = self.ops.c_type(dtype, vector)
                     size = 8 * (self.emitter.lanes.count if vector else 1)
                     at = scratch.private(f"{label}_{variable}", 2 * size)
@@ -182,5 +204,5 @@ class StageAccumulators:
                 name, vector = self._final(r, n)
                 scope.add(f"{name} = {self.kinds[r].identity(self.ops, vector)};")
                 if self.kinds[r].is_arg:
-                    at = self.ops.c_type(DType.I64, vector)
+                    at = self.ops.c_type(self.kinds[r].places if vector else DType.I64, vector)
                     scope.add(f"{name}_at = ({at}){{}} - 1;")

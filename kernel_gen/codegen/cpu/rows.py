@@ -79,11 +79,11 @@ class RowEmitter:
     def _walk_stage(self, scope: Scope, units: list[RowUnit], stage: Stage, number: int) -> None:
         vector = self.inner_vector or self.row_vector
         columns = self.config.unroll if self.inner_vector else 1
+        axes = self.walk_order()
         sums = StageAccumulators(
-            self.emitter, stage, len(units), columns, fold=self.inner_vector, vector=vector
+            self.emitter, stage, len(units), columns, axes, fold=self.inner_vector, vector=vector
         )
         sums.declare(scope)
-        axes = self.walk_order()
         flush = self._flush(axes) if sums.needs_flush else None
         self._loops(scope, _Walk(units, stage, number, sums, axes, flush), 0)
         for r in stage.reduces:

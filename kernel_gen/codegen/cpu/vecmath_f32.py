@@ -17,40 +17,39 @@ _REDUCE = f"""\
   const F t = x * 1.44269504088896341f + {_MAGIC}, k = t - {_MAGIC};
   const F r = (x - k * {LN2_HI}) - k * {LN2_LO};"""
 
+# Polynomials go in pairs (Estrin 1960): half the latency of one chain, which a scheduler of a few
+# dozen entries cannot hide by running iterations side by side.
 _EXP_POLY = """\
-  F p = 0.0013818938750773668f + (F){};
-  p = p * r + 0.008368703536689281f;
-  p = p * r + 0.04166828840970993f;
-  p = p * r + 0.1666652113199234f;
-  p = p * r + 0.4999999403953552f;
-  p = (r * r) * p + r;"""
+  const F r2 = r * r;
+  F p = (0.0013818938750773668f * r + 0.008368703536689281f) * r2 +
+        (0.04166828840970993f * r + 0.1666652113199234f);
+  p = (p * r + 0.4999999403953552f) * r2 + r;"""
 
 _EXPM1_POLY = """\
-  F p = 0.0013868435053154826f + (F){};
-  p = p * r + 0.008366432040929794f;
-  p = p * r + 0.04166746139526367f;
-  p = p * r + 0.1666654497385025f;
-  p = p * r + 0.4999999701976776f;
-  p = (r * r) * p + r;"""
+  const F r2 = r * r;
+  F p = (0.0013868435053154826f * r + 0.008366432040929794f) * r2 +
+        (0.04166746139526367f * r + 0.1666654497385025f);
+  p = (p * r + 0.4999999701976776f) * r2 + r;"""
 
 F32_TEXT: dict[str, str] = {
-    # p · 2^k, rounded once, for any integral k
-    "scale": """\
-static inline F NAME(F p, F k) {
+    # p · 2^k, rounded once, for t = k + MAGIC and any integral k; p may be NaN
+    "scale": f"""\
+static inline F NAME(F p, F t) {{
 #if defined(__AVX512F__) && LANES == 16
-  return __builtin_ia32_scalefps512_mask(p, k, p, -1, 4);
+  return __builtin_ia32_scalefps512_mask(p, t - {_MAGIC}, p, -1, 4);
 #else
-  const I n = __builtin_convertvector(k, I), h = n >> 1;
-  return p * (F)((h + 127) << 23) * (F)((n - h + 127) << 23);
+  /* the low bits of t are k; two factors, as one does not reach the least subnormal */
+  const I n = (I)t, h = ((n >> 1) << 23) + 0x3f800000;
+  return p * (F)h * (F)((n << 23) - h + 0x7f000000);
 #endif
-}""",
+}}""",
     "exp": f"""\
 static inline F NAME(F x) {{
   const F low = -104.0f + (F){{}}, high = 89.0f + (F){{}};
   x = @min(high, @max(low, x)); /* a NaN stays */
 {_REDUCE}
 {_EXP_POLY}
-  return @scale(p + 1.0f, k);
+  return @scale(p + 1.0f, t);
 }}""",
     # |x| < 80: the exponent cannot overflow
     "exp_mid": f"""\
@@ -74,7 +73,7 @@ static inline F NAME(F x) {{
   const F t = x + {_MAGIC}, k = t - {_MAGIC};
   const F r = (x - k) * 0.693147180559945309f;
 {_EXP_POLY}
-  return @scale(p + 1.0f, k);
+  return @scale(p + 1.0f, t);
 }}""",
     # 2^k·(e^r - 1) + (2^k - 1): exact where the two parts cancel
     "expm1": f"""\
@@ -83,7 +82,7 @@ static inline F NAME(F a) {{
   const F x = @min(high, @max(low, a));
 {_REDUCE}
 {_EXPM1_POLY}
-  const F one = 1.0f + (F){{}}, half = @scale(one, k - 1.0f);
+  const F one = 1.0f + (F){{}}, half = @scale(one, t - 1.0f);
   const F y = 2.0f * (half * p + (half - 0.5f));
   return a == 0 ? a : y;
 }}""",
@@ -96,14 +95,11 @@ static inline void NAME(F x, F *e, F *f, F *y) {
   *e = __builtin_convertvector((b >> 23) - (small & 23), F);
   const F m = (F)((b & 0x7fffff) + 0x3f3504f3);
   const F g = m - 1.0f, s = g * g;
-  F p = -0.07636399567127228f + (F){};
-  p = p * g + 0.12762199342250824f;
-  p = p * g + -0.1315961331129074f;
-  p = p * g + 0.14201581478118896f;
-  p = p * g + -0.166234090924263f;
-  p = p * g + 0.2000124156475067f;
-  p = p * g + -0.2500081956386566f;
-  p = p * g + 0.3333333134651184f;
+  const F high = (-0.07636399567127228f * g + 0.12762199342250824f) * s +
+                 (-0.1315961331129074f * g + 0.14201581478118896f);
+  const F low = (-0.166234090924263f * g + 0.2000124156475067f) * s +
+                (-0.2500081956386566f * g + 0.3333333134651184f);
+  const F p = high * (s * s) + low;
   *f = g;
   *y = (s * g) * p - 0.5f * s;
 }""",
@@ -147,11 +143,9 @@ static inline F NAME(F x) {
     "tanh": """\
 static inline F NAME(F x) {
   const F top = 9.2f + (F){}, a = @min(top, @abs(x)), s = x * x;
-  F p = -0.005897966679185629f + (F){};
-  p = p * s + 0.02079862542450428f;
-  p = p * s + -0.05378471687436104f;
-  p = p * s + 0.13331936299800873f;
-  p = p * s + -0.33333298563957214f;
+  const F q = s * s;
+  const F high = -0.005897966679185629f * q + (0.02079862542450428f * s + -0.05378471687436104f);
+  const F p = high * q + (0.13331936299800873f * s + -0.33333298563957214f);
   const F small = (s * x) * p + x;
   const F large = 1.0f - 2.0f / (@exp_mid(a + a) + 1.0f);
   return @copysign(a >= 0.6f ? large : small, x); /* a NaN is in `small` */
@@ -160,15 +154,12 @@ static inline F NAME(F x) {
     "erf": f"""\
 static inline F NAME(F v) {{
   const F top = 3.95f + (F){{}}, a = @min(top, @abs(v)); /* a NaN stays */
-  F q = -9.389085789734963e-06f + (F){{}};
-  q = q * a + 0.00011886882566614076f;
-  q = q * a + -0.000637382036074996f;
-  q = q * a + 0.0016756975091993809f;
-  q = q * a + -0.00016951498400885612f;
-  q = q * a + -0.01914782077074051f;
-  q = q * a + 0.10277630388736725f;
-  q = q * a + 0.6366195678710938f;
-  q = q * a + 0.12837916612625122f;
+  const F a2 = a * a, a4 = a2 * a2;
+  F q = (0.00011886882566614076f * a + -0.000637382036074996f) * a2 +
+        (0.0016756975091993809f * a + -0.00016951498400885612f);
+  q = -9.389085789734963e-06f * a4 + q;
+  q = q * a4 + ((-0.01914782077074051f * a + 0.10277630388736725f) * a2 +
+                (0.6366195678710938f * a + 0.12837916612625122f));
   const F x = -(q * a + a);
 {_REDUCE}
 {_EXPM1_POLY}

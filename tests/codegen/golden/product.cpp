@@ -32,11 +32,21 @@ static inline gaf_f32x8 gaf_ld_f32x8(const float *p) { return *(const gaf_f32x8u
 #define H_gaf_st_f32x8
 static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
 #endif
+#ifndef H_gaf_i32x8
+#define H_gaf_i32x8
+typedef int gaf_i32x8 __attribute__((vector_size(32)));
+typedef int gaf_i32x8u __attribute__((vector_size(32), aligned(4), may_alias));
+#endif
 #ifndef H_gaf_ldn_f32x8
 #define H_gaf_ldn_f32x8
 static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
+#ifdef __AVX__
+  const gaf_i32x8 live = (gaf_i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (int)n;
+  const gaf_f32x8 r = (gaf_f32x8)__builtin_ia32_maskloadps256((const gaf_f32x8 *)p, live);
+#else
   gaf_f32x8 r;
   for (int l = 0; l < 8; l++) r[l] = l < n ? p[l] : (float)0;
+#endif
   return r;
 }
 #endif
@@ -44,7 +54,12 @@ static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
 #define H_gaf_stn_f32x8
 static inline void gaf_stn_f32x8(float *p, gaf_f32x8 x, int n) {
   const gaf_f32x8 r = x;
+#ifdef __AVX__
+  const gaf_i32x8 live = (gaf_i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (int)n;
+  __builtin_ia32_maskstoreps256((gaf_f32x8 *)p, live, (gaf_f32x8)r);
+#else
   for (int l = 0; l < 8; l++) if (l < n) p[l] = r[l];
+#endif
 }
 #endif
 static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {

@@ -38,18 +38,23 @@ static inline gaf_f32x8 gaf_max_f32x8(gaf_f32x8 a, gaf_f32x8 b) {
 #endif
 }
 #endif
-#ifndef H_gaf_ldn_f32x8
-#define H_gaf_ldn_f32x8
-static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
-  gaf_f32x8 r;
-  for (int l = 0; l < 8; l++) r[l] = l < n ? p[l] : (float)0;
-  return r;
-}
-#endif
 #ifndef H_gaf_i32x8
 #define H_gaf_i32x8
 typedef int gaf_i32x8 __attribute__((vector_size(32)));
 typedef int gaf_i32x8u __attribute__((vector_size(32), aligned(4), may_alias));
+#endif
+#ifndef H_gaf_ldn_f32x8
+#define H_gaf_ldn_f32x8
+static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
+#ifdef __AVX__
+  const gaf_i32x8 live = (gaf_i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (int)n;
+  const gaf_f32x8 r = (gaf_f32x8)__builtin_ia32_maskloadps256((const gaf_f32x8 *)p, live);
+#else
+  gaf_f32x8 r;
+  for (int l = 0; l < 8; l++) r[l] = l < n ? p[l] : (float)0;
+#endif
+  return r;
+}
 #endif
 #ifndef H_gaf_live_gaf_i32x8
 #define H_gaf_live_gaf_i32x8
@@ -80,12 +85,13 @@ static inline float gaf_fold_maximum_f32x8m4(gaf_f32x8 v8) {
 #endif
 #ifndef H_gaf_scale_f32x8
 #define H_gaf_scale_f32x8
-static inline gaf_f32x8 gaf_scale_f32x8(gaf_f32x8 p, gaf_f32x8 k) {
+static inline gaf_f32x8 gaf_scale_f32x8(gaf_f32x8 p, gaf_f32x8 t) {
 #if defined(__AVX512F__) && 8 == 16
-  return __builtin_ia32_scalefps512_mask(p, k, p, -1, 4);
+  return __builtin_ia32_scalefps512_mask(p, t - 12582912.0f, p, -1, 4);
 #else
-  const gaf_i32x8 n = __builtin_convertvector(k, gaf_i32x8), h = n >> 1;
-  return p * (gaf_f32x8)((h + 127) << 23) * (gaf_f32x8)((n - h + 127) << 23);
+  /* the low bits of t are k; two factors, as one does not reach the least subnormal */
+  const gaf_i32x8 n = (gaf_i32x8)t, h = ((n >> 1) << 23) + 0x3f800000;
+  return p * (gaf_f32x8)h * (gaf_f32x8)((n << 23) - h + 0x7f000000);
 #endif
 }
 #endif
@@ -106,13 +112,11 @@ static inline gaf_f32x8 gaf_exp_f32x8(gaf_f32x8 x) {
   x = gaf_min_f32x8(high, gaf_max_f32x8(low, x)); /* a NaN stays */
   const gaf_f32x8 t = x * 1.44269504088896341f + 12582912.0f, k = t - 12582912.0f;
   const gaf_f32x8 r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
-  gaf_f32x8 p = 0.0013818938750773668f + (gaf_f32x8){};
-  p = p * r + 0.008368703536689281f;
-  p = p * r + 0.04166828840970993f;
-  p = p * r + 0.1666652113199234f;
-  p = p * r + 0.4999999403953552f;
-  p = (r * r) * p + r;
-  return gaf_scale_f32x8(p + 1.0f, k);
+  const gaf_f32x8 r2 = r * r;
+  gaf_f32x8 p = (0.0013818938750773668f * r + 0.008368703536689281f) * r2 +
+        (0.04166828840970993f * r + 0.1666652113199234f);
+  p = (p * r + 0.4999999403953552f) * r2 + r;
+  return gaf_scale_f32x8(p + 1.0f, t);
 }
 #endif
 #ifndef H_gaf_fold_add_f32x8m4
@@ -143,7 +147,12 @@ static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
 #define H_gaf_stn_f32x8
 static inline void gaf_stn_f32x8(float *p, gaf_f32x8 x, int n) {
   const gaf_f32x8 r = x;
+#ifdef __AVX__
+  const gaf_i32x8 live = (gaf_i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (int)n;
+  __builtin_ia32_maskstoreps256((gaf_f32x8 *)p, live, (gaf_f32x8)r);
+#else
   for (int l = 0; l < 8; l++) if (l < n) p[l] = r[l];
+#endif
 }
 #endif
 #ifndef H_gaf_barrier
