@@ -4,11 +4,11 @@ same bytes for the same figures."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.plotting import plot_style, save_figure
 from benchmarks.suite.peers import OURS
 from benchmarks.suite.records import Result
 
@@ -32,50 +32,18 @@ _MARKERS = "os^Dv<>Ph*Xp"
 
 def plot_suite(results: Sequence[Result], contenders: Sequence[str], folder: Path) -> list[Path]:
     """Writes `suite-bars` and, where plans are known, `suite-roofline` into `folder`."""
-    written = [*_save(_bars(results, contenders), folder / "suite-bars")]
+    written = [*save_figure(_bars(results, contenders), folder / "suite-bars")]
     points = [(r.workload, kernel) for r in results for kernel in r.facts.get("kernels", ())]
     timed = [(name, kernel) for name, kernel in points if kernel["median_us"]]
     if timed and any(r.floor for r in results):
-        written += _save(_roofline(results, timed), folder / "suite-roofline")
+        written += save_figure(_roofline(results, timed), folder / "suite-roofline")
     return written
-
-
-@contextmanager
-def _style() -> Iterator[Any]:
-    """Fixed backend, fonts and ids, so that equal figures give equal files."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
-
-    fixed = {
-        "svg.hashsalt": "graph-autofusion",
-        "svg.fonttype": "path",
-        "font.family": "DejaVu Sans",
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "figure.facecolor": "white",
-        "savefig.facecolor": "white",
-    }
-    with pyplot.rc_context(fixed):
-        yield pyplot
-
-
-def _save(figure: Figure, stem: Path) -> list[Path]:
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    svg, png = stem.with_suffix(".svg"), stem.with_suffix(".png")
-    with _style():
-        figure.savefig(svg, metadata={"Date": None}, bbox_inches="tight")
-        figure.savefig(png, dpi=110, metadata={"Software": None}, bbox_inches="tight")
-    return [svg, png]
 
 
 def _bars(results: Sequence[Result], contenders: Sequence[str]) -> Figure:
     """One panel per workload: median milliseconds of each contender, the floor as a line."""
     rows = max(1, math.ceil(len(results) / _COLUMNS))
-    with _style() as pyplot:
+    with plot_style() as pyplot:
         figure, panels = pyplot.subplots(
             rows, _COLUMNS, figsize=(3.1 * _COLUMNS, 1.9 * rows + 0.8), squeeze=False,
             layout="constrained",
@@ -127,7 +95,7 @@ def _roofline(results: Sequence[Result], points: Sequence[tuple[str, Any]]) -> F
     ]
     fastest = max(floor.copy_bytes_per_second for floor in floors) / 1e9
     memory = max(large) / 1e9 if large else fastest
-    with _style() as pyplot:
+    with plot_style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(10, 6), layout="constrained")
         _roofs(axes, points, compute, {"memory": memory, "cache": fastest})
         workloads = list(dict.fromkeys(name for name, _ in points))

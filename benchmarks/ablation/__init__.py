@@ -1,0 +1,1 @@
+"""What each kind of fusion is worth. `python -m benchmarks.ablation --help`."""
