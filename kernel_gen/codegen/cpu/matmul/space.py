@@ -10,6 +10,7 @@ from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
 
+_MOST_ROWS = 256  # row tiles of a block
 _NC = (1, 2, 4, 8, 16, 32, 64, 128)
 _UNROLL = (1, 2, 4)
 _PREFETCH = (0, 4, 8, 16)
@@ -24,7 +25,7 @@ def matmul_space(problem: Problem, target: Target) -> Space:
     parameters = (
         Parameter("tile", tuple(_tile_name(tile) for tile in sorted(tiles))),
         Parameter("kc", guess.depths(problem)),
-        Parameter("mc", guess.powers(min(row_tiles, 256))),
+        Parameter("mc", guess.powers(min(row_tiles, _MOST_ROWS))),
         Parameter("nc", _NC),
         Parameter("left", tuple(str(mode) for mode in left_modes(problem))),
         Parameter("right", tuple(str(mode) for mode in right_modes(problem))),
@@ -94,7 +95,7 @@ def _seed(
     left: Operand,
     right: Operand,
 ) -> Seed:
-    rows = guess.block_rows(problem, target, tile)
+    rows = min(guess.block_rows(problem, target, tile), _MOST_ROWS)
     streams = right is Operand.DIRECT and problem.m <= 4 * tile.rows
     return (
         ("tile", _tile_name(tile)),
