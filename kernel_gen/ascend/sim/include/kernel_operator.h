@@ -10,3 +10,8 @@
 #include "ascendc/sync.h"
 #include "ascendc/vector.h"
 #include "ascendc/copy.h"
+#include "ascendc/compare.h"
+#include "ascendc/reduce.h"
+#include "ascendc/rearrange.h"
+#include "ascendc/math.h"
+#include "ascendc/cube.h"

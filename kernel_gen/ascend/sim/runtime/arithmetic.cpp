@@ -140,6 +140,7 @@ GAFSIM_KERNEL(Max, true, false, Larger(a, b))
 GAFSIM_KERNEL(Min, true, false, Smaller(a, b))
 GAFSIM_KERNEL(And, true, false, a &b)
 GAFSIM_KERNEL(Or, true, false, a | b)
+GAFSIM_KERNEL(Xor, true, false, a ^ b)
 GAFSIM_KERNEL(AddRelu, true, false, Positive(Plus(a, b)))
 GAFSIM_KERNEL(SubRelu, true, false, Positive(Minus(a, b)))
 GAFSIM_KERNEL(FusedMulAdd, true, true, std::fma(a, d, b))
@@ -186,6 +187,7 @@ GAFSIM_KERNEL(Trunc, false, false, std::trunc(a))
 GAFSIM_KERNEL(Frac, false, false, a - std::trunc(a))
 GAFSIM_KERNEL(Sign, false, false, a != a ? a : T((a > T{}) - (a < T{})))
 GAFSIM_KERNEL(Power, true, false, std::pow(a, b))
+GAFSIM_KERNEL(PowerScalar, false, false, std::pow(a, s))
 GAFSIM_KERNEL(Fmod, true, false, std::fmod(a, b))
 GAFSIM_KERNEL(Hypot, true, false, std::hypot(a, b))
 GAFSIM_KERNEL(Silu, false, false, a / (T(1) + std::exp(-a)))
@@ -283,6 +285,7 @@ Flat ArithmeticOf(Op op, Type dst, Type src)
         case Op::AddRelu: return Words<KAddRelu>(dst, src);
         case Op::SubRelu: return Words<KSubRelu>(dst, src);
         case Op::And: return Bitwise<KAnd>(dst, src);
+        case Op::Xor: return Bitwise<KXor>(dst, src);
         case Op::Or: return Bitwise<KOr>(dst, src);
         case Op::Not: return Bitwise<KNot>(dst, src);
         case Op::ShiftLeft: return Shift<KShiftLeft>(dst, src);
@@ -324,6 +327,7 @@ Flat ArithmeticOf(Op op, Type dst, Type src)
         case Op::Frac: return Floating<KFrac>(dst, src);
         case Op::Sign: return Floating<KSign>(dst, src);
         case Op::Power: return Floating<KPower>(dst, src);
+        case Op::PowerScalar: return Floating<KPowerScalar>(dst, src);
         case Op::Fmod: return Floating<KFmod>(dst, src);
         case Op::Hypot: return Floating<KHypot>(dst, src);
         case Op::Silu: return Floating<KSilu>(dst, src);

@@ -64,14 +64,6 @@ bool WithinLimits(const Copy &c, Where where)
     return c.blocks != 0 && c.length != 0;
 }
 
-// Bytes that a GM burst really moves: whole sectors, and a share for the burst itself.
-double Moved(uint64_t at, uint64_t bytes, const Chip &chip)
-{
-    const uint64_t sector = static_cast<uint64_t>(chip.sector);
-    const uint64_t low = at / sector * sector;
-    return static_cast<double>(Up(at + bytes, sector) - low) + chip.burst;
-}
-
 struct Geometry {
     uint64_t dst_pitch, src_pitch;
     uint64_t dst_bytes;  // of a block, with padding where it lands in UB
@@ -136,6 +128,13 @@ void Merge(int kind, uint8_t *dst, const uint8_t *src, uint64_t bytes)
 
 }  // namespace
 
+double MovedBytes(uint64_t at, uint64_t bytes)
+{
+    const Chip &chip = Sim().chip;
+    const auto sector = static_cast<uint64_t>(chip.sector);
+    return static_cast<double>(Up(at + bytes, sector) - at / sector * sector) + chip.burst;
+}
+
 bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where)
 {
     if (core.atomic == 0) {
@@ -183,8 +182,8 @@ void CopyBlocks(const Copy &c, Where where)
         }
         instruction.Read(c.src, from, from + src_bytes);
         instruction.Write(c.dst, to, to + g.dst_bytes);
-        moved += inward    ? Moved(from, c.length, sim.chip)
-                 : outward ? Moved(to, c.length, sim.chip)
+        moved += inward    ? MovedBytes(from, c.length)
+                 : outward ? MovedBytes(to, c.length)
                            : static_cast<double>(c.length);
         if (!sim.function) {
             continue;
@@ -205,7 +204,7 @@ void CopyBlocks(const Copy &c, Where where)
         }
     }
     if (inward || outward) {
-        const GlobalBuffer *buffer = sim.Find(inward ? c.src.at : c.dst.at);
+        GlobalBuffer *buffer = sim.Find(inward ? c.src.at : c.dst.at);
         instruction.RunCopy(buffer, double(c.length) * c.blocks, moved, outward);
     } else {
         const double rate = sim.chip.ub_rate;

@@ -389,7 +389,14 @@ void Instruction::Run(double occupancy, double latency)
     }
 }
 
-void Instruction::RunCopy(const GlobalBuffer *buffer, double bytes, double moved, bool writes)
+void Instruction::AfterPrevious()
+{
+    const int p = static_cast<int>(pipe_);
+    core_.pipes[p].known.own[p] = number_ - 1;
+}
+
+void Instruction::RunCopy(GlobalBuffer *buffer, double bytes, double moved, bool writes,
+                          double at_least)
 {
     Simulation &sim = Sim();
     if (!sim.timing) {
@@ -401,12 +408,13 @@ void Instruction::RunCopy(const GlobalBuffer *buffer, double bytes, double moved
     const double start = std::max({core_.now, pipe.free, pipe.ready});
     const double share = buffer->hbm_share;
     const double cycles = moved * sim.share * (share / chip.hbm + (1 - share) / chip.l2);
-    const double own = chip.copy_issue + moved / (writes ? chip.write_rate : chip.read_rate);
+    const double own = chip.copy_issue +
+                       std::max(at_least, moved / (writes ? chip.write_rate : chip.read_rate));
     const double served = sim.groups[core_.group].channel.Serve(start, cycles);
     pipe.free = std::max(start + own, served);
     pipe.done = std::max(pipe.done, pipe.free + (writes ? chip.write_start : chip.read_start));
     pipe.busy += pipe.free - start;
-    const_cast<GlobalBuffer *>(buffer)->requested += bytes;
+    buffer->requested += bytes;
     if (sim.trace) {
         sim.events.push_back({core_.index, pipe_, op_, start, pipe.free, where_.line});
     }

@@ -114,7 +114,8 @@ struct Core {
     std::unique_ptr<char[]> stack;
     std::function<bool()> can_go;  // while Waiting
 
-    double now = 0;  // of the scalar unit
+    void *pipe = nullptr;  // the kernel's TPipe
+    double now = 0;        // of the scalar unit
     std::array<PipeState, kPipes> pipes;
     std::array<std::vector<uint8_t>, kLocalMemories> bytes;
     std::array<uint32_t, kLocalMemories> reserved{};
@@ -185,7 +186,10 @@ public:
     // Enters the pipe for `occupancy` cycles, with results `latency` cycles after that.
     void Run(double occupancy, double latency);
     // A copy of `bytes` from or to GM, in bursts that sum to `moved` bytes.
-    void RunCopy(const GlobalBuffer *buffer, double bytes, double moved, bool writes);
+    // It takes `cycles` at least.
+    void RunCopy(GlobalBuffer *buffer, double bytes, double moved, bool writes, double cycles = 0);
+    // The pipe itself keeps this instruction behind the one before it.
+    void AfterPrevious();
 
     Core &core() const { return core_; }
     Where where() const { return where_; }
@@ -212,6 +216,10 @@ const char *NameOf(Pipe pipe);
 const char *NameOf(Memory memory);
 const char *NameOf(Type type);
 uint32_t SizeOf(Type type);
+// Bytes of bandwidth that a burst of GM takes: whole sectors, and a share for the burst itself.
+double MovedBytes(uint64_t at, uint64_t bytes);
+// Stores to GM under the core's atomic mode. False where the chip lacks it for the type.
+bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where);
 uint8_t *BytesAt(Core &core, const Operand &operand);
 std::string Format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

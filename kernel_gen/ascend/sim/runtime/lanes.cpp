@@ -1,6 +1,7 @@
 #include "lanes.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gafsim {
 
@@ -222,6 +223,48 @@ bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &
         }
     }
     return true;
+}
+
+bool Reads(Instruction &instruction, const Operand &operand, uint64_t at, uint64_t bytes,
+           uint64_t align)
+{
+    if (!instruction.Legal(operand, at, at + bytes, align)) {
+        return false;
+    }
+    instruction.Read(operand, at, at + bytes);
+    return true;
+}
+
+bool Writes(Instruction &instruction, const Operand &operand, uint64_t at, uint64_t bytes,
+            uint64_t align)
+{
+    if (!instruction.Legal(operand, at, at + bytes, align)) {
+        return false;
+    }
+    instruction.Write(operand, at, at + bytes);
+    return true;
+}
+
+float LoadLane(Type type, const uint8_t *at)
+{
+    if (type == Type::F16) {
+        _Float16 half;
+        std::memcpy(&half, at, 2);
+        return static_cast<float>(half);
+    }
+    float value;
+    std::memcpy(&value, at, 4);
+    return value;
+}
+
+void StoreLane(Type type, uint8_t *at, float value)
+{
+    if (type == Type::F16) {
+        const _Float16 half = static_cast<_Float16>(value);
+        std::memcpy(at, &half, 2);
+        return;
+    }
+    std::memcpy(at, &value, 4);
 }
 
 void Price(Instruction &instruction, const Vector &v, uint32_t widest)

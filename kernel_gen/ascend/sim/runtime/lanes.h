@@ -30,6 +30,16 @@ double BankConflicts(const Vector &v, double repeats);
 // Checks each operand's runs and enters them into the shadows. False: refused.
 bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &runs);
 
+// One operand's whole range [at, at + bytes): checked, and read or written.
+bool Reads(Instruction &instruction, const Operand &operand, uint64_t at, uint64_t bytes,
+           uint64_t align = kBlockBytes);
+bool Writes(Instruction &instruction, const Operand &operand, uint64_t at, uint64_t bytes,
+            uint64_t align = kBlockBytes);
+
+// One lane of half or float as a number, and back (rounded to nearest even).
+float LoadLane(Type type, const uint8_t *at);
+void StoreLane(Type type, uint8_t *at, float value);
+
 // Enters the instruction into the vector pipe.
 void Price(Instruction &instruction, const Vector &v, uint32_t widest);
 

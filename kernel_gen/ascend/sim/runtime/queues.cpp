@@ -51,11 +51,13 @@ void Tick(Op op)
 
 }  // namespace
 
-int NewPipe()
+void NewPipe(void *pipe)
 {
     ResetPipe();
-    return 0;
+    Running().pipe = pipe;
 }
+
+void *CurrentPipe() { return Running().pipe; }
 
 void ResetPipe()
 {

@@ -128,7 +128,7 @@ private:
 
 class TPipe {
 public:
-    TPipe() { gafsim::NewPipe(); }
+    TPipe() { gafsim::NewPipe(this); }
     TPipe(const TPipe &) = delete;
     TPipe &operator=(const TPipe &) = delete;
 
@@ -176,3 +176,5 @@ public:
 
 }  // namespace AscendC
 
+// The running core's pipe.
+inline AscendC::TPipe *GetTPipePtr() { return static_cast<AscendC::TPipe *>(gafsim::CurrentPipe()); }

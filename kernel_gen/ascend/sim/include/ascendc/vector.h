@@ -94,6 +94,7 @@ GAFSIM_BINARY(Or, false, int16_t, uint16_t)
 GAFSIM_BINARY(AddRelu, false, half, float, int16_t)
 GAFSIM_BINARY(SubRelu, false, half, float, int16_t)
 GAFSIM_BINARY(FusedMulAdd, true, half, float)
+GAFSIM_BINARY(MulAddRelu, true, half, float)
 
 #undef GAFSIM_BINARY
 

@@ -1,0 +1,290 @@
+// The matrix unit. Products of halves are exact in float and summed in float, in the order of k.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "arithmetic.h"
+#include "lanes.h"
+
+namespace gafsim {
+
+namespace {
+
+constexpr uint32_t kSide = 16;
+constexpr uint64_t kFractal = 512;
+constexpr uint32_t kOrderedFractals = 10;  // results of fewer need a PipeBarrier<PIPE_M>
+
+uint64_t Up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit; }
+
+// The k that one step of the cube takes.
+uint32_t StepOf(Type type) { return SizeOf(type) == 1 ? 32 : SizeOf(type) == 4 ? 4 : 16; }
+
+// Inputs as rows of floats (or of ints held exactly in double for int8).
+template <typename T>
+std::vector<T> Dense(const uint8_t *bytes, Type type, uint32_t rows, uint32_t columns,
+                     uint64_t (*offset)(uint32_t row, uint32_t column, uint32_t rows, uint32_t columns,
+                                        uint32_t c0))
+{
+    const uint32_t size = SizeOf(type);
+    const uint32_t c0 = 32 / size;
+    std::vector<T> dense(uint64_t{rows} * columns);
+    for (uint32_t row = 0; row < rows; ++row) {
+        for (uint32_t column = 0; column < columns; ++column) {
+            const uint8_t *at = bytes + offset(row, column, rows, columns, c0) * size;
+            T &value = dense[uint64_t{row} * columns + column];
+            if (type == Type::I8) {
+                value = static_cast<T>(static_cast<int8_t>(*at));
+            } else if (type == Type::U8) {
+                value = static_cast<T>(*at);
+            } else if (type == Type::BF16) {
+                uint32_t word = 0;
+                std::memcpy(reinterpret_cast<uint8_t *>(&word) + 2, at, 2);
+                float number;
+                std::memcpy(&number, &word, 4);
+                value = static_cast<T>(number);
+            } else {
+                value = static_cast<T>(LoadLane(type, at));
+            }
+        }
+    }
+    return dense;
+}
+
+// L0A: fractals of 16 rows and 32 B, row by row of fractals.
+uint64_t AOffset(uint32_t row, uint32_t k, uint32_t, uint32_t columns, uint32_t c0)
+{
+    const uint64_t across = Up(columns, c0);
+    return ((row / kSide) * across + k / c0) * kSide * c0 + row % kSide * c0 + k % c0;
+}
+
+// L0B: fractals of 32 B of k and 16 columns, column-major inside.
+uint64_t BOffset(uint32_t k, uint32_t column, uint32_t, uint32_t columns, uint32_t c0)
+{
+    const uint64_t across = Up(columns, kSide);
+    return ((k / c0) * across + column / kSide) * kSide * c0 + column % kSide * c0 + k % c0;
+}
+
+// L0C: columns of fractals of 16 x 16.
+uint64_t COffset(uint32_t row, uint32_t column, uint64_t rows16)
+{
+    return (uint64_t{column} / kSide) * rows16 * kSide + uint64_t{row} * kSide + column % kSide;
+}
+
+template <typename T>
+void Product(uint8_t *c_bytes, const std::vector<T> &a, const std::vector<T> &b,
+             const MatrixMultiply &p, const uint8_t *bias)
+{
+    T *c = reinterpret_cast<T *>(c_bytes);
+    const uint64_t rows16 = Up(p.m, kSide) * kSide;
+    std::vector<T> row(p.n);
+    for (uint32_t i = 0; i < p.m; ++i) {
+        for (uint32_t j = 0; j < p.n; ++j) {
+            row[j] = p.zero ? T{} : c[COffset(i, j, rows16)];
+            if (bias != nullptr) {
+                std::memcpy(&row[j], bias + j * sizeof(T), sizeof(T));
+            }
+        }
+        for (uint32_t k = 0; k < p.k; ++k) {
+            const T left = a[uint64_t{i} * p.k + k];
+            const T *right = b.data() + uint64_t{k} * p.n;
+            for (uint32_t j = 0; j < p.n; ++j) {
+                row[j] += left * right[j];
+            }
+        }
+        for (uint32_t j = 0; j < p.n; ++j) {
+            c[COffset(i, j, rows16)] = row[j];
+        }
+    }
+}
+
+bool ValidTypes(const Operand &c, const Operand &a, const Operand &b, Where where)
+{
+    const bool integer = a.type == Type::I8 && b.type == Type::I8 && c.type == Type::I32;
+    const bool real = a.type == b.type && c.type == Type::F32 &&
+                      (a.type == Type::F16 || a.type == Type::BF16 || a.type == Type::F32);
+    if (!integer && !real) {
+        Sim().Fail("unsupported-type", where,
+                   Format("Mmad: no product of %s and %s into %s", NameOf(a.type), NameOf(b.type),
+                          NameOf(c.type)));
+    }
+    if (a.memory != Memory::L0A || b.memory != Memory::L0B || c.memory != Memory::L0C) {
+        Sim().Fail("operand-memory", where,
+                   Format("Mmad of %s and %s into %s: expected L0A, L0B, L0C", NameOf(a.memory),
+                          NameOf(b.memory), NameOf(c.memory)));
+        return false;
+    }
+    return integer || real;
+}
+
+}  // namespace
+
+void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operand *bias,
+              const MatrixMultiply &p, Where where)
+{
+    Simulation &sim = Sim();
+    if (p.m == 0 || p.n == 0 || p.k == 0 || !ValidTypes(c, a, b, where)) {
+        return;
+    }
+    if (p.m > 4095 || p.n > 4095 || p.k > 4095) {
+        sim.Fail("copy-limit", where, Format("Mmad of %u x %u x %u: at most 4095", p.m, p.n, p.k));
+        return;
+    }
+    Instruction instruction(Op::Mmad, Pipe::M, where);
+    Core &core = instruction.core();
+    const uint64_t m1 = Up(p.m, kSide), n1 = Up(p.n, kSide);
+    const uint32_t size = SizeOf(a.type);
+    const uint64_t k1 = Up(p.k, p.k_even && size == 4 ? 16 : 32 / size) * (p.k_even && size == 4 ? 2 : 1);
+    if (m1 * n1 >= kOrderedFractals) {
+        instruction.AfterPrevious();
+    }
+    if (p.unit_flag != 0) {
+        Acquire(core, Pipe::M, ReleaseOf(core, Pipe::FIX));
+    }
+    const Operand table{Memory::BT, c.type, 0, 0, static_cast<uint64_t>(sim.chip.capacity[5])};
+    const Operand *start = bias != nullptr ? bias : p.from_bias && !p.zero ? &table : nullptr;
+    const bool accumulates = start == nullptr && !p.zero;
+    if (sim.rules) {
+        const uint64_t result = m1 * n1 * kSide * kSide * 4;
+        if (!Reads(instruction, a, a.at, m1 * k1 * kFractal, kFractal) ||
+            !Reads(instruction, b, b.at, n1 * k1 * kFractal, kFractal) ||
+            (start != nullptr && !Reads(instruction, *start, start->at, p.n * 4, 64)) ||
+            (accumulates && !Reads(instruction, c, c.at, result, 64)) ||
+            !Writes(instruction, c, c.at, result, 64)) {
+            return;
+        }
+    }
+    if (sim.function) {
+        uint8_t *out = BytesAt(core, c);
+        const uint8_t *from = start == nullptr ? nullptr : BytesAt(core, *start);
+        if (c.type == Type::I32) {
+            Product(out, Dense<int32_t>(BytesAt(core, a), a.type, p.m, p.k, AOffset),
+                    Dense<int32_t>(BytesAt(core, b), b.type, p.k, p.n, BOffset), p, from);
+        } else {
+            Product(out, Dense<float>(BytesAt(core, a), a.type, p.m, p.k, AOffset),
+                    Dense<float>(BytesAt(core, b), b.type, p.k, p.n, BOffset), p, from);
+        }
+    }
+    instruction.Run(static_cast<double>(m1 * n1 * Up(p.k, StepOf(a.type))), sim.chip.mmad_start);
+}
+
+namespace {
+
+// One result on its way out. `scale` holds the bits of a float in its low half.
+void Emit(uint8_t *to, Type type, const uint8_t *from, Type from_type, const FixOut &p)
+{
+    const auto low = static_cast<uint32_t>(p.scale);
+    float scale;
+    std::memcpy(&scale, &low, 4);
+    if (from_type == Type::I32) {
+        int32_t value;
+        std::memcpy(&value, from, 4);
+        value = p.relu ? std::max(value, 0) : value;
+        if (type == Type::I32) {
+            std::memcpy(to, &value, 4);
+        } else if (type == Type::F16) {
+            StoreLane(Type::F16, to, static_cast<float>(value) * scale);
+        } else {
+            const float scaled = std::nearbyint(static_cast<float>(value) * scale);
+            *to = static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
+        }
+        return;
+    }
+    float value = LoadLane(Type::F32, from);
+    value = p.relu && value < 0 ? 0.0f : value;
+    if (type == Type::BF16) {
+        ConvertLanes(Type::BF16, Type::F32, to, &value, 1, 1);
+    } else if (SizeOf(type) == 1) {
+        const float scaled = std::nearbyint(value * scale);
+        *to = static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
+    } else {
+        StoreLane(type, to, value);
+    }
+}
+
+bool ValidQuant(Type to, Type from, int quant)
+{
+    switch (quant) {
+        case 0: return to == from;
+        case 1: return from == Type::F32 && to == Type::F16;
+        case 2: return from == Type::F32 && to == Type::BF16;
+        case 3: return from == Type::I32 && to == Type::F16;
+        case 5: return from == Type::F32 && to == Type::I8;
+        case 7: return from == Type::I32 && to == Type::I8;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where where)
+{
+    Simulation &sim = Sim();
+    if (p.n == 0 || p.m == 0 || p.matrices == 0) {
+        return;
+    }
+    if (!ValidQuant(dst.type, src.type, p.quant) || src.memory != Memory::L0C) {
+        sim.Fail("unsupported-type", where,
+                 Format("Fixpipe from %s %s to %s with quantisation mode %d", NameOf(src.memory),
+                        NameOf(src.type), NameOf(dst.type), p.quant));
+        return;
+    }
+    Instruction instruction(Op::Fixpipe, Pipe::FIX, where);
+    Core &core = instruction.core();
+    if (p.unit_flag != 0) {
+        Acquire(core, Pipe::FIX, ReleaseOf(core, Pipe::M));
+    }
+    const uint32_t size = SizeOf(dst.type);
+    const uint32_t c0 = p.rows ? p.n : dst.memory == Memory::L1 || size < 4 ? 32 / size : kSide;
+    std::vector<uint8_t> line(uint64_t{c0} * size);
+    double moved = 0;
+    for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
+        const uint64_t source = src.at + uint64_t{matrix} * p.src_matrix * kSide * kSide * 4;
+        for (uint32_t start = 0; start < p.n; start += c0) {
+            const uint32_t width = std::min(c0, p.n - start);
+            for (uint32_t row = 0; row < p.m; ++row) {
+                const uint64_t to =
+                    dst.at + matrix * p.dst_matrix * size +
+                    (p.rows ? row * p.dst_stride * size + uint64_t{start} * size
+                            : uint64_t{start / c0} * p.dst_stride * kBlockBytes + uint64_t{row} * c0 * size);
+                const uint64_t bytes = uint64_t{width} * size;
+                moved += MovedBytes(to, bytes) - (p.rows ? 0 : sim.chip.burst);
+                if (!sim.rules && !sim.function) {
+                    continue;
+                }
+                if (!Writes(instruction, dst, to, bytes, dst.memory == Memory::GM ? 1 : kBlockBytes)) {
+                    return;
+                }
+                for (uint32_t j = 0; j < width; ++j) {
+                    const uint64_t at = source + COffset(row, start + j, p.src_stride) * 4;
+                    if (j % kSide == 0 && sim.rules &&
+                        !Reads(instruction, src, at, std::min(kSide, width - j) * 4, 4)) {
+                        return;
+                    }
+                    Operand element = src;
+                    element.at = at;
+                    Emit(line.data() + uint64_t{j} * size, dst.type, BytesAt(core, element), src.type, p);
+                }
+                Operand target = dst;
+                target.at = to;
+                if (dst.memory != Memory::GM) {
+                    std::memcpy(BytesAt(core, target), line.data(), bytes);
+                } else if (!AtomicStore(core, dst.type, BytesAt(core, target), line.data(), bytes, where)) {
+                    return;
+                }
+            }
+        }
+    }
+    const double elements = double(p.matrices) * p.m * p.n;
+    const double cycles = elements / sim.chip.fix_rate;
+    if (dst.memory != Memory::GM) {
+        instruction.Run(cycles, sim.chip.fix_start);
+        return;
+    }
+    if (!instruction.Legal(dst, dst.at, dst.at + size, 1)) {
+        return;
+    }
+    instruction.RunCopy(sim.Find(dst.at), elements * size, moved, true, cycles);
+}
+
+}  // namespace gafsim

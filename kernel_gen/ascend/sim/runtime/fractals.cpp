@@ -1,0 +1,182 @@
+// Matrices in fractals of 512 B: from GM to L1, from L1 to L0.
+
+#include <algorithm>
+#include <cstring>
+
+#include "lanes.h"
+
+namespace gafsim {
+
+namespace {
+
+constexpr uint64_t kFractal = 512;
+constexpr uint64_t kL0Align = 512;
+
+struct Rate {
+    double per_cycle, start;
+};
+
+Rate RateOf(Memory memory)
+{
+    const Chip &chip = Sim().chip;
+    return memory == Memory::L0A ? Rate{chip.l0a_rate, chip.l0a_start}
+                                 : Rate{chip.l0b_rate, chip.l0b_start};
+}
+
+// A fractal of 16 rows of 32 B, transposed as a matrix of 16 x 16 elements of 2 B.
+void Transposed(uint8_t *to, const uint8_t *from)
+{
+    for (int row = 0; row < 16; ++row) {
+        for (int column = 0; column < 16; ++column) {
+            std::memcpy(to + (column * 16 + row) * 2, from + (row * 16 + column) * 2, 2);
+        }
+    }
+}
+
+// Two fractals that make a square (b8: on top of each other, b32: side by side), transposed.
+void TransposedPair(uint32_t size, uint8_t *first, uint8_t *second, const uint8_t *from)
+{
+    const uint32_t side = size == 1 ? 32 : 16;
+    uint8_t *const to[2] = {first, second};
+    for (uint32_t row = 0; row < side; ++row) {
+        for (uint32_t column = 0; column < side; ++column) {
+            const uint64_t source = size == 1 ? row * 32 + column
+                                              : (column / 8) * kFractal + (row * 8 + column % 8) * 4;
+            const uint32_t to_row = column, to_column = row;
+            uint8_t *target = size == 1 ? to[to_row / 16] + to_row % 16 * 32 + to_column
+                                        : to[to_column / 8] + (to_row * 8 + to_column % 8) * 4;
+            std::memcpy(target, from + source, size);
+        }
+    }
+}
+
+}  // namespace
+
+void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Where where)
+{
+    Simulation &sim = Sim();
+    if (p.matrices == 0 || p.rows == 0 || p.columns == 0) {
+        return;
+    }
+    if (p.matrices > 4095 || p.rows > 16384 || p.c0_stride > 16384 || p.src_row > 65535) {
+        sim.Fail("copy-limit", where,
+                 Format("DataCopy to fractals: %u matrices of %u rows, row of %llu elements; at most "
+                        "4095, 16384, 65535",
+                        p.matrices, p.rows, static_cast<unsigned long long>(p.src_row)));
+        return;
+    }
+    Instruction instruction(Op::DataCopy, Pipe::MTE2, where);
+    Core &core = instruction.core();
+    const uint32_t size = SizeOf(src.type);
+    const uint32_t per_block = kBlockBytes / size;
+    const uint32_t blocks = (p.columns + per_block - 1) / per_block;
+    double moved = 0;
+    for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
+        for (uint32_t row = 0; row < p.rows; ++row) {
+            const uint64_t from = src.at + (matrix * p.src_matrix + row * p.src_row) * size;
+            const uint64_t bytes = uint64_t{p.columns} * size;
+            moved += MovedBytes(from, bytes);
+            if (!sim.rules && !sim.function) {
+                continue;
+            }
+            if (!instruction.Legal(src, from, from + bytes, 1)) {
+                return;
+            }
+            instruction.Read(src, from, from + bytes);
+            for (uint32_t block = 0; block < blocks; ++block) {
+                const uint64_t to = dst.at + matrix * p.dst_matrix * size +
+                                    (uint64_t{block} * p.c0_stride + uint64_t{row} * p.row_stride) * kBlockBytes;
+                if (!Writes(instruction, dst, to, kBlockBytes)) {
+                    return;
+                }
+                Operand target = dst;
+                target.at = to;
+                const uint64_t start = uint64_t{block} * per_block;
+                const uint64_t count = std::min<uint64_t>(per_block, p.columns - start);
+                uint8_t *place = BytesAt(core, target);
+                std::memset(place, 0, kBlockBytes);
+                std::memcpy(place, reinterpret_cast<const uint8_t *>(from) + start * size, count * size);
+            }
+        }
+    }
+    const double bytes = double(p.matrices) * p.rows * p.columns * size;
+    if (!sim.rules && !instruction.Legal(src, src.at, src.at + size, 1)) {
+        return;
+    }
+    instruction.RunCopy(sim.Find(src.at), bytes, moved, false);
+}
+
+void LoadFractals(const Operand &dst, const Operand &src, const FractalLoad &p, Where where)
+{
+    Simulation &sim = Sim();
+    const uint32_t size = SizeOf(src.type);
+    if (p.repeats == 0) {
+        return;
+    }
+    if (p.transpose && !p.square && size != 2) {
+        sim.Fail("unsupported-type", where,
+                 Format("LoadData transposes elements of 2 B only, not %s", NameOf(src.type)));
+        return;
+    }
+    const bool global = src.memory == Memory::GM;
+    Instruction instruction(Op::LoadData, global ? Pipe::MTE2 : Pipe::MTE1, where);
+    Core &core = instruction.core();
+    const uint64_t fractals = p.square && size != 2 ? 2 : 1;
+    const uint64_t align = dst.memory == Memory::L1 ? kBlockBytes : kL0Align;
+    for (uint32_t r = 0; (sim.rules || sim.function) && r < p.repeats; ++r) {
+        const int64_t index = int64_t{p.start} + (p.descending ? -1 : 1) * int64_t{r} * p.src_stride;
+        const uint64_t from = src.at + static_cast<uint64_t>(index) * fractals * kFractal;
+        const uint64_t to = dst.at + r * (1 + uint64_t{p.dst_gap}) * kFractal;
+        const uint64_t second = to + (1 + uint64_t{p.dst_inner_gap}) * kFractal;
+        if (!Reads(instruction, src, from, fractals * kFractal) ||
+            !Writes(instruction, dst, to, kFractal, align) ||
+            (fractals == 2 && !Writes(instruction, dst, second, kFractal, align))) {
+            return;
+        }
+        Operand source = src, target = dst;
+        source.at = from;
+        target.at = to;
+        const uint8_t *in = BytesAt(core, source);
+        uint8_t *out = BytesAt(core, target);
+        if (fractals == 2) {
+            TransposedPair(size, out, out + (second - to), in);
+        } else if (p.transpose) {
+            Transposed(out, in);
+        } else {
+            std::memcpy(out, in, kFractal);
+        }
+    }
+    const double bytes = double(p.repeats) * fractals * kFractal;
+    if (global) {
+        instruction.RunCopy(sim.Find(src.at), bytes, bytes + p.repeats * sim.chip.burst, false);
+        return;
+    }
+    const Rate rate = RateOf(dst.memory);
+    instruction.Run(bytes / rate.per_cycle, rate.start);
+}
+
+void FillZero(const Operand &dst, uint32_t repeats, uint32_t blocks, uint32_t gap, uint64_t bits,
+              Where where)
+{
+    Simulation &sim = Sim();
+    const uint32_t size = SizeOf(dst.type);
+    const uint64_t block = dst.memory == Memory::L1 ? kBlockBytes : kFractal;
+    const Pipe pipe = dst.memory == Memory::L1 ? Pipe::MTE2 : Pipe::MTE1;
+    Instruction instruction(Op::Fill, pipe, where);
+    for (uint32_t r = 0; (sim.rules || sim.function) && r < repeats; ++r) {
+        const uint64_t to = dst.at + r * (uint64_t{blocks} + gap) * block;
+        if (!Writes(instruction, dst, to, blocks * block)) {
+            return;
+        }
+        Operand target = dst;
+        target.at = to;
+        uint8_t *out = BytesAt(instruction.core(), target);
+        for (uint64_t at = 0; at < blocks * block; at += size) {
+            std::memcpy(out + at, &bits, size);
+        }
+    }
+    const Rate rate = RateOf(Memory::L0A);
+    instruction.Run(double(repeats) * blocks * block / rate.per_cycle, rate.start);
+}
+
+}  // namespace gafsim
