@@ -190,10 +190,14 @@ def _panel(panel: Any, course: Course, best: Course | None) -> None:
     ):
         points = [(m.seconds, v / base) for m, v in zip(course.moments, values, strict=True) if v]
         if points:
-            panel.step(*zip(*points, strict=True), where="post", color=colour, label=name)
+            points.append((course.seconds, points[-1][1]))  # what was best stays so to the end
+            panel.step(
+                *zip(*points, strict=True), where="post", color=colour, label=name, marker="."
+            )
     if best is not None:
         label = f"recorded best of {best.seconds / 60:.0f} min, + 5 %"
         panel.axhspan(best.relative, 1.05 * best.relative, color="#bbf7d0", label=label)
+    panel.set_xlim(0, course.seconds)
     panel.set_title(course.case, fontsize=9)
     panel.set_ylabel("latency, framework = 1")
     panel.grid(color="#e2e8f0", linewidth=0.6)

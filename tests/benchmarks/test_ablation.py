@@ -1,0 +1,137 @@
+"""Strategies are real restrictions of the same search; tables and plots say what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import graph_autofusion as gaf
+from benchmarks.ablation import __main__ as command
+from benchmarks.ablation.measure import Ablation, Plan, Row, ablate
+from benchmarks.ablation.programs import PROGRAMS, Program
+from benchmarks.ablation.strategies import (
+    AUTOMATIC,
+    BY_ELEMENT,
+    NONE,
+    WITH_PRODUCTS,
+    WITH_REDUCTIONS,
+    Strategy,
+)
+from kernel_gen.codegen.cpu.registry import templates
+from kernel_gen.fusion.apply_rules import apply_rules
+from kernel_gen.fusion.candidates import candidates
+from kernel_gen.fusion.rules import load_rules
+from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.runtime.host import host_target
+
+
+class Small(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x * 2).tanh()
+        z: torch.Tensor = self.linear(self.norm(y)).sigmoid() + x
+        return z
+
+
+def fused_sets(strategy: Strategy) -> list[set[str]]:
+    """Computing ops of each candidate group that has more than one."""
+    graph = gaf.capture(Small().eval().requires_grad_(False), (torch.randn(4, 8),))
+    ruled = apply_rules(graph, load_rules(strategy.rules))
+    target = host_target()
+    found = candidates(ruled.program, tuple(templates(target)), target, ruled.constraints)
+    skipped = (OpKind.SOURCE, OpKind.VIEW)
+    groups = [
+        [ruled.program.nodes[i].op for i in c.group.nodes
+         if spec(ruled.program.nodes[i].op).kind not in skipped]
+        for c in found.groups
+    ]  # fmt: skip
+    return [set(ops) for ops in groups if len(ops) > 1]
+
+
+def test_none_leaves_every_op_alone_but_has_a_kernel_for_each() -> None:
+    assert not fused_sets(NONE)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "allowed", "new"),
+    [
+        (BY_ELEMENT, {"mul", "relu", "tanh", "sigmoid", "add"}, {"relu", "tanh"}),
+        (
+            WITH_REDUCTIONS,
+            {"mul", "relu", "tanh", "sigmoid", "add", "layer_norm"},
+            {"tanh", "layer_norm"},
+        ),
+        (
+            WITH_PRODUCTS,
+            {"mul", "relu", "tanh", "sigmoid", "add", "layer_norm", "linear"},
+            {"linear", "sigmoid"},
+        ),
+    ],
+)
+def test_a_strategy_fuses_its_kinds_and_no_others(
+    strategy: Strategy, allowed: set[str], new: set[str]
+) -> None:
+    found = fused_sets(strategy)
+    assert all(ops <= allowed for ops in found)
+    assert any(new <= ops for ops in found)
+
+
+def test_automatic_is_the_plain_search_and_programs_have_the_articles_figures() -> None:
+    assert AUTOMATIC.rules is None
+    for program in PROGRAMS.values():
+        assert set(program.article) == {strategy.name for strategy in program.strategies}
+    assert PROGRAMS["llama"].figure(1000.0) == pytest.approx(32.0)
+    assert PROGRAMS["resnet"].figure(8e6) == pytest.approx(1.0)
+
+
+def rows() -> tuple[Row, ...]:
+    return (
+        Row("none", 2000.0, 64.0, 45.0, kernels=10),
+        Row("automatic", 1000.0, 32.0, 27.0, kernels=3, fusion_rate=0.9),
+        Row("+ matmul", None, None, 28.0, missing="Unavailable: no compiler"),
+    )
+
+
+def test_the_table_puts_the_articles_figures_beside_ours() -> None:
+    text = command.markdown([Ablation("p", "A program", "ms per token", "cpu", rows(), 3000.0)])
+    assert "| automatic | 32 | 2.00× | 3 | 90% | 27 | 1.67× |" in text
+    assert "+ matmul: Unavailable: no compiler" in text
+    assert "3.00 ms per call" in text
+
+
+def test_equal_figures_give_equal_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    found = [Ablation("p", "A program", "images/s", "ascend-sim:910b3", rows())]
+    for name in ("a", "b"):
+        command._write(found, tmp_path / name, "ascend-sim:910b3", no_plots=False)
+    stem = "ablation-ascend-sim-910b3"
+    for suffix in (".svg", ".png"):
+        first, second = ((tmp_path / n / f"{stem}{suffix}").read_bytes() for n in ("a", "b"))
+        assert first == second
+    assert json.loads((tmp_path / "a" / f"{stem}.json").read_text(encoding="utf-8"))["programs"]
+
+
+@pytest.mark.slow
+def test_a_program_is_tuned_under_each_strategy_and_checked(tmp_path: Path) -> None:
+    program = Program(
+        "small",
+        "small",
+        lambda: (Small(), (torch.randn(4, 8),)),
+        (NONE, AUTOMATIC),
+        "ms",
+        lambda us: us / 1000,
+        {"none": 2.0, "automatic": 1.0},
+    )
+    how = Plan(budget=4.0, store=f"sqlite:///{tmp_path}/store.sqlite", rounds=2)
+    told: list[str] = []
+    found = ablate(program, how, told.append)
+    assert [row.strategy for row in found.rows] == ["none", "automatic"]
+    assert all(row.us and not row.wrong and not row.missing for row in found.rows), found.rows
+    assert found.rows[0].fusion_rate == 0.0
+    assert told == ["small: none", "small: automatic", "small: timed"]
