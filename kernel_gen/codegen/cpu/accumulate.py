@@ -92,9 +92,12 @@ class Accumulator:
             return f"{self._ordered_function(ops)}(&{name}, &{name}_at, {value}, {at});"
         if self.is_arg:
             return f"{self._arg_function(ops, vector)}(&{name}, &{name}_at, {value}, {at});"
-        pair = [Value(name, self.value, vector), Value(value, self.value, vector)]
-        combined = ops.compute(_OPS[self.op], self.value, pair)
-        return f"{name} = {combined};"
+        pair = Value(name, self.value, vector), Value(value, self.value, vector)
+        return f"{name} = {self.combined(ops, *pair)};"
+
+    def combined(self, ops: OpWriter, one: Value, other: Value) -> str:
+        """Expression of two accumulated values (not positions) taken together."""
+        return ops.compute(_OPS[self.op], self.value, [one, other])
 
     def merge(self, ops: OpWriter, name: str, other: str, vector: bool) -> str:
         """Line that takes in another accumulator."""

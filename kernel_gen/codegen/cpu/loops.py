@@ -1,26 +1,39 @@
-"""Template "loops": any nest, in several passes with barriers, so that every legal nest runs."""
+"""Template "loops": any nest, in several passes with barriers, so that every legal nest runs.
+
+With `cross`, reductions that keep the contiguous axis (column sums, the gradients of a norm's scale
+and shift) accumulate while rows are read for whatever else the nest computes (`crossing`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.crossing import crossable, crossing_bytes
+from kernel_gen.codegen.cpu.linear import flatten
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
     by_contiguity,
     first_threads,
+    kept_in,
     lanes_for,
+    policies,
     prepared,
+    refuse_kept,
     refuse_symbols,
+    unrolls,
 )
+from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
 from kernel_gen.codegen.cpu.staging import StagedPhase
 from kernel_gen.codegen.cpu.vectypes import Lanes
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
-from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.loopnest import Contract, LoopNest
 from kernel_gen.ir.target import Target
-from kernel_gen.schedule.schedule import Parameter, Point, Schedule, Space
+from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
+
+_CROSS_BYTES = 256 << 10  # accumulators of one thread that stay in its own cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +50,86 @@ class LoopsTemplate:
         refused = self.refuse(nest, target)
         if refused is not None:
             raise InvalidGraph(refused.sentence)
+        crosses = _crosses(nest)
+        phases = prepared(nest)[1].phases + (
+            prepared(nest, cross=True)[1].phases if crosses else ()
+        )
         parameters = (
             Parameter("axis", ("contiguous", "rows", "scalar")),
-            Parameter("rows", (1, 4)),
+            Parameter("cross", (0, 1) if crosses else (0,)),
+            Parameter("keep", policies(phases)),
+            Parameter("unroll", unrolls(phases[0])),
+            Parameter("rows", (1, 2, 4, 8)),
+            Parameter("stream", (0, 1)),
             Parameter("threads", ("one", "all")),
         )
-        threads = first_threads(prepared(nest)[0])
-        best = (("axis", "contiguous"), ("rows", 1), ("threads", threads))
-        return Space(parameters, (best,))
+        keep, unroll = parameters[2].choices, parameters[3].choices
+        best: dict[str, Choice] = {
+            "axis": "contiguous",
+            "cross": parameters[1].choices[-1],
+            "keep": keep[-1],
+            "unroll": unroll[-1],
+            "rows": 4,
+            "stream": 0,
+            "threads": first_threads(prepared(nest)[0]),
+        }
+        lean = {**best, "cross": 0, "keep": "none", "unroll": 1, "rows": 1}
+        points = [best, {**best, "unroll": 1}, {**best, "cross": 0}, lean]
+        return Space(parameters, tuple(dict.fromkeys(tuple(p.items()) for p in points)))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
+        _, plan = prepared(nest, cross=bool(point["cross"]))
+        for staged in plan.phases:
+            axis = _axis(staged, str(point["axis"]))
+            kept = kept_in(staged, str(point["keep"]), axis)
+            units = int(str(point["rows"])) if _by_blocks(staged, axis) else 1
+            refused = refuse_kept(staged, kept, units)
+            if refused is not None:
+                return refused
         return Schedule(self.name, decisions(point))
 
     def generate(
         self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
     ) -> KernelSource:
-        flat, plan = prepared(nest)
+        flat, plan = prepared(nest, cross=bool(choice(schedule, "cross")))
         policy = str(choice(schedule, "axis"))
-        units = int(str(choice(schedule, "rows")))
 
         def configure(staged: StagedPhase) -> tuple[RowConfig, Lanes]:
             axis = _axis(staged, policy)
-            columns = axis in staged.phase.outer
-            config = RowConfig(axis, units=units if columns else 1)
+            config = RowConfig(
+                axis,
+                units=int(str(choice(schedule, "rows"))) if _by_blocks(staged, axis) else 1,
+                unroll=int(str(choice(schedule, "unroll"))) if axis in staged.phase.inner else 1,
+                kept=kept_in(staged, str(choice(schedule, "keep")), axis),
+            )
             return config, lanes_for(staged, target, axis)
 
-        parallel = choice(schedule, "threads") == "all"
-        return staged_kernel(plan, flat, configure, symbol, parallel=parallel)
+        outputs = frozenset(s.buffer for s in flat.stores)
+        return staged_kernel(
+            plan, flat, configure, symbol, parallel=choice(schedule, "threads") == "all",
+            stream=outputs if choice(schedule, "stream") else frozenset(),
+        )  # fmt: skip
+
+
+def _crosses(nest: LoopNest) -> bool:
+    """Whether columns can be reduced while rows are read, in a cache's worth of accumulators."""
+    flat = simplify(flatten(nest))
+    crossed = crossable(flat)
+    products = any(isinstance(s, Contract) for s in flat.statements)
+    return bool(crossed) and not products and crossing_bytes(flat, crossed) <= _CROSS_BYTES
+
+
+def _by_blocks(staged: StagedPhase, axis: str | None) -> bool:
+    """Whether several rows (or vectors of rows) run side by side."""
+    return axis in staged.phase.outer or bool(staged.phase.crosses)
 
 
 def _axis(staged: StagedPhase, policy: str) -> str | None:
-    """The vectorised axis of a phase: the most contiguous of all, or of its outer ones."""
+    """The vectorised axis of a phase: the most contiguous of all, or of its outer ones; rows that
+    accumulate columns are walked by vectors along them."""
     phase = staged.phase
     axes = phase.outer if policy == "rows" else (*phase.outer, *phase.inner)
+    axes = phase.inner if phase.crosses else axes
     if policy == "scalar" or not axes:
         return None
     return by_contiguity(staged.nest, axes)[0]

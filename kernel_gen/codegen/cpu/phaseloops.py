@@ -18,6 +18,8 @@ def emit_phase(rows: RowEmitter, root: Scope) -> None:
     blocked = _blocked_axis(rows)
     step = rows.lanes * config.units if rows.row_vector else config.units
     outer = [a for a in phase.outer if a != blocked]
+    if rows.crossing is not None:
+        rows.crossing.start(root)
     if config.split:
         scopes = _nested(rows, root, outer)
         if blocked is not None:
@@ -36,6 +38,8 @@ def emit_phase(rows: RowEmitter, root: Scope) -> None:
     for scope in reversed(scopes):
         if scope is not root:
             scope.close()
+    if rows.crossing is not None:
+        rows.crossing.finish(root, rows.position)
 
 
 def _blocked_axis(rows: RowEmitter) -> str | None:
@@ -95,6 +99,7 @@ def _remainder(rows: RowEmitter, scope: Scope, blocked: str, start: str, width: 
     single = RowEmitter(
         rows.emitter, rows.phase, replace(rows.config, units=1), rows.scratch, rows.label
     )
+    single.crossing = rows.crossing  # the same accumulators, cut into blocks alike
     extent = rows.nest.extent_text(blocked)
     name = rows.emitter.fresh("i")
     scope.add(f"gaf_i64 {name} = {start};")

@@ -10,6 +10,12 @@ over the inner axes, the ones that the phase's reductions drop. Softmax over i1 
 
 Reductions over other axes that depend on each other become several phases with a barrier between;
 their results pass through memory that all threads share.
+
+With `cross`, a reduction that keeps the contiguous axis is taken in while rows along that axis are
+walked: column sums then share one read of the input with row sums, and with each other.
+
+    for i0:                          phase (outer i0, inner i1)
+        for i1: r = sum; c[i1] += x  stage 0: reduces r, crosses c
 """
 
 from __future__ import annotations
@@ -24,12 +30,16 @@ from kernel_gen.ir.loopnest import Contract, Reduce
 class Stage:
     """One walk over the inner axes: statements reduced, and stores written, in it.
 
-    `row_stores` have no inner axis; they are written after the walk.
+    `row_stores` have no inner axis; they are written after the walk. `crosses` are reductions over
+    the phase's outer axes, which accumulate at each point of the inner ones; `cross_stores` write
+    them when all rows are done.
     """
 
     reduces: tuple[int, ...] = ()
     stores: tuple[int, ...] = ()
     row_stores: tuple[int, ...] = ()
+    crosses: tuple[int, ...] = ()
+    cross_stores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,11 @@ class Phase:
     stages: tuple[Stage, ...]
     shared: tuple[int, ...] = ()
 
+    @property
+    def crosses(self) -> tuple[int, ...]:
+        """Reductions over the outer axes."""
+        return tuple(r for stage in self.stages for r in stage.crosses)
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -52,6 +67,11 @@ class _Draft:
     reduces: dict[int, int] = field(default_factory=dict)  # statement -> stage
     stores: dict[int, int] = field(default_factory=dict)
     row_stores: dict[int, int] = field(default_factory=dict)
+    crosses: dict[int, int] = field(default_factory=dict)
+
+    def depth_after(self, needs: frozenset[int]) -> int:
+        """The first stage in which results of this draft's own rows are known."""
+        return 1 + max((self.reduces[d] for d in needs if d in self.reduces), default=-1)
 
 
 def reductions(nest: FlatNest) -> tuple[int, ...]:
@@ -75,7 +95,7 @@ def closure(nest: FlatNest, roots: list[int], stop: frozenset[int]) -> frozenset
 def stage_roots(nest: FlatNest, stage: Stage) -> list[int]:
     """Statements whose values a stage's walk asks for."""
     roots: list[int] = []
-    for r in stage.reduces:
+    for r in (*stage.reduces, *stage.crosses):
         roots += flat_operands(nest.statements[r])
     for k in stage.stores:
         roots += store_operands(nest.stores[k])
@@ -96,14 +116,15 @@ def store_axes(nest: FlatNest, position: int) -> frozenset[str]:
     return axes.union(*(live[s] for s in store_operands(store)))
 
 
-def plan_phases(nest: FlatNest) -> tuple[Phase, ...]:
-    """Phases in execution order that compute every store of the nest."""
+def plan_phases(nest: FlatNest, crossed: frozenset[int] = frozenset()) -> tuple[Phase, ...]:
+    """Phases in execution order that compute every store of the nest; the reductions in `crossed`
+    are taken in while other rows are walked."""
     live = nest.statement_axes()
     drafts: list[_Draft] = []
     at: dict[int, int] = {}
     stops = frozenset(reductions(nest))
     for r in sorted(stops):
-        _place_reduction(nest, r, drafts, at, stops, live)
+        _place_reduction(nest, r, drafts, at, stops, live, crossed=r in crossed)
     for k in range(len(nest.stores)):
         _place_store(nest, k, drafts, at, stops)
     return tuple(_finished(nest, drafts, i, at) for i in range(len(drafts)))
@@ -120,21 +141,31 @@ def _place_reduction(
     at: dict[int, int],
     stops: frozenset[int],
     live: tuple[frozenset[str], ...],
+    *,
+    crossed: bool,
 ) -> None:
     statement = nest.statements[r]
     assert isinstance(statement, Reduce | Contract)
-    inner = frozenset(statement.axes)
     operands = list(flat_operands(statement))
     needs = _needs(nest, operands, stops)
+    inner = frozenset(statement.axes)
     outer = frozenset().union(*(live[s] for s in operands)) - inner
-    low = max((at[d] + ((drafts[at[d]].inner, drafts[at[d]].outer) != (inner, outer))
-               for d in needs), default=0)  # fmt: skip
+    if crossed:
+        inner, outer = outer, inner
+
+    def after(d: int) -> int:
+        """The first draft that may read reduction `d`: its own if that walks the same rows."""
+        draft = drafts[at[d]]
+        same = (draft.inner, draft.outer) == (inner, outer) and d in draft.reduces
+        return at[d] + (not same)
+
+    low = max(map(after, needs), default=0)
     fits = [d.inner == inner and d.outer == outer for d in drafts]
     place = next((i for i in range(low, len(drafts)) if fits[i]), len(drafts))
     if place == len(drafts):
         drafts.append(_Draft(inner, outer))
     draft = drafts[place]
-    draft.reduces[r] = 1 + max((draft.reduces[d] for d in needs if d in draft.reduces), default=-1)
+    (draft.crosses if crossed else draft.reduces)[r] = draft.depth_after(needs)
     at[r] = place
 
 
@@ -143,15 +174,15 @@ def _place_store(
 ) -> None:
     axes = store_axes(nest, k)
     needs = _needs(nest, store_operands(nest.stores[k]), stops)
-    low = max((at[d] for d in needs), default=0)
+    low = max((at[d] + (d in drafts[at[d]].crosses) for d in needs), default=0)
     for draft in drafts[low:]:
         in_row = not axes & draft.inner
         if axes - draft.inner == draft.outer and (in_row or draft.inner <= axes):
-            depth = max((draft.reduces[d] for d in needs if d in draft.reduces), default=-1)
+            depth = draft.depth_after(needs)
             if in_row and draft.inner:
-                draft.row_stores[k] = max(depth, 0)
+                draft.row_stores[k] = max(depth - 1, 0)
             elif draft.inner:
-                draft.stores[k] = depth + 1
+                draft.stores[k] = depth
             else:
                 draft.row_stores[k] = 0
             return
@@ -160,20 +191,18 @@ def _place_store(
 
 def _finished(nest: FlatNest, drafts: list[_Draft], i: int, at: dict[int, int]) -> Phase:
     draft = drafts[i]
-    depths = [*draft.reduces.values(), *draft.stores.values(), *draft.row_stores.values()]
+    parts = (draft.reduces, draft.stores, draft.row_stores, draft.crosses)
+    depths = [depth for part in parts for depth in part.values()]
     stages = tuple(
-        Stage(
-            tuple(r for r, d in draft.reduces.items() if d == depth),
-            tuple(k for k, d in draft.stores.items() if d == depth),
-            tuple(k for k, d in draft.row_stores.items() if d == depth),
-        )
+        Stage(*(tuple(k for k, d in part.items() if d == depth) for part in parts))
         for depth in range(max(depths) + 1)
     )
     stops = frozenset(reductions(nest))
     later: set[int] = set()
     for draft_after in drafts[i + 1 :]:
         stage = Stage(
-            tuple(draft_after.reduces), tuple(draft_after.stores) + tuple(draft_after.row_stores)
+            (*draft_after.reduces, *draft_after.crosses),
+            (*draft_after.stores, *draft_after.row_stores),
         )
         later |= _needs(nest, stage_roots(nest, stage), stops)
     order = [a.name for a in nest.axes]
@@ -181,5 +210,5 @@ def _finished(nest: FlatNest, drafts: list[_Draft], i: int, at: dict[int, int]) 
         tuple(a for a in order if a in draft.outer),
         tuple(a for a in order if a in draft.inner),
         stages,
-        tuple(r for r in draft.reduces if r in later),
+        tuple(r for r in (*draft.reduces, *draft.crosses) if r in later),
     )

@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
 from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
     by_contiguity,
     first_threads,
     is_static,
+    kept_in,
     lanes_for,
+    policies,
     prepared,
+    refuse_kept,
     refuse_rows,
+    static_extents,
+    unrolls,
 )
 from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
 from kernel_gen.codegen.cpu.staging import StagedPhase
@@ -31,7 +35,6 @@ from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Spa
 from kernel_gen.schedule.words import choice, decisions
 
 _SHORT_ROW = 64  # elements; below, a vector of rows may beat vectors along rows
-_KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,8 @@ class RowTemplate:
         units = (1, 2, 4, 8) if self.columns else _divisors(staged)
         parameters = (
             Parameter("axis", tuple(axes)),
-            Parameter("keep", _policies(staged)),
-            Parameter("unroll", (1,) if self.columns else _unrolls(staged)),
+            Parameter("keep", policies((staged,))),
+            Parameter("unroll", (1,) if self.columns else unrolls(staged)),
             Parameter("rows", units),
             Parameter("stream", (0, 1)),
             Parameter("threads", ("one", "all", "split")),
@@ -105,11 +108,8 @@ class RowTemplate:
         units = int(str(point["rows"]))
         if not self.columns and units not in _divisors(staged):
             return Refusal("rows-do-not-divide", f"{units} rows do not divide the outer extent")
-        kept = _kept(staged, str(point["keep"]), str(point["axis"]))
-        nbytes = len(kept) * 8 * units * math.prod(_static(staged.nest, staged.phase.inner))
-        if kept and nbytes > _KEPT_LIMIT_BYTES:
-            return Refusal("row-too-long", f"kept values of a row take {nbytes} bytes")
-        return Schedule(self.name, decisions(point))
+        kept = kept_in(staged, str(point["keep"]), str(point["axis"]))
+        return refuse_kept(staged, kept, units) or Schedule(self.name, decisions(point))
 
     def generate(
         self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
@@ -124,7 +124,7 @@ class RowTemplate:
                 units=int(str(choice(schedule, "rows"))),
                 unroll=int(str(choice(schedule, "unroll"))),
                 split=threads == "split",
-                kept=_kept(staged, str(choice(schedule, "keep")), axis),
+                kept=kept_in(staged, str(choice(schedule, "keep")), axis),
             )
             return config, lanes_for(staged, target, axis)
 
@@ -133,12 +133,6 @@ class RowTemplate:
         return staged_kernel(
             plan, flat, configure, symbol, parallel=threads != "one", stream=stream
         )
-
-
-def _unrolls(staged: StagedPhase) -> tuple[Choice, ...]:
-    """Vectors side by side; few where the body is long, for the compiler's sake."""
-    size = len(staged.nest.statements)
-    return (1, 2, 4) if size <= 60 else (1, 2) if size <= 120 else (1,)
 
 
 def _unit_strides(nest: FlatNest, axes: tuple[str, ...]) -> int:
@@ -150,19 +144,17 @@ def _unit_strides(nest: FlatNest, axes: tuple[str, ...]) -> int:
 def _short_rows(staged: StagedPhase) -> bool:
     """Whether a row has too few elements to fill vectors along it."""
     inner = staged.phase.inner
-    return is_static(staged.nest, inner) and math.prod(_static(staged.nest, inner)) <= _SHORT_ROW
+    return (
+        is_static(staged.nest, inner)
+        and math.prod(static_extents(staged.nest, inner)) <= _SHORT_ROW
+    )
 
 
 def _rows(staged: StagedPhase) -> float:
     """How many rows the phase has; infinite if symbolic."""
     if not is_static(staged.nest, staged.phase.outer):
         return math.inf
-    return math.prod(_static(staged.nest, staged.phase.outer))
-
-
-def _static(nest: FlatNest, axes: tuple[str, ...]) -> list[int]:
-    extents = [nest.extent(a) for a in axes]
-    return [e for e in extents if isinstance(e, int)]
+    return math.prod(static_extents(staged.nest, staged.phase.outer))
 
 
 def _divisors(staged: StagedPhase) -> tuple[Choice, ...]:
@@ -171,22 +163,3 @@ def _divisors(staged: StagedPhase) -> tuple[Choice, ...]:
         return (1,)
     extent = staged.nest.extent(staged.phase.outer[-1])
     return tuple(n for n in (1, 2, 4) if isinstance(extent, int) and extent % n == 0) or (1,)
-
-
-def _kept(staged: StagedPhase, policy: str, axis: str) -> tuple[Kept, ...]:
-    """Values kept over stages; in a row only those that vary along the vector axis."""
-    if not is_static(staged.nest, staged.phase.inner):
-        return ()
-    live = staged.nest.statement_axes()
-    kept = kept_values(staged.nest, staged.phase, policy)
-    return tuple(k for k in kept if axis in staged.phase.outer or axis in live[k.statement])
-
-
-def _policies(staged: StagedPhase) -> tuple[Choice, ...]:
-    """The keep policies that differ."""
-    seen: dict[tuple[Kept, ...], str] = {}
-    for policy in POLICIES:
-        kept = kept_values(staged.nest, staged.phase, policy)
-        if is_static(staged.nest, staged.phase.inner) or not kept:
-            seen.setdefault(kept, policy)
-    return tuple(seen.values())

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.accumulators import StageAccumulators
+from kernel_gen.codegen.cpu.crossing import Crossing
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.keep import Kept
 from kernel_gen.codegen.cpu.ops import Value
@@ -15,7 +16,7 @@ from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.types import Sym
+from kernel_gen.ir.types import Dim, Sym
 
 _PLAIN_STEPS = 64  # additions into one accumulator that need no blocks
 _BLOCK_STEPS = 512  # the largest block
@@ -52,6 +53,19 @@ class RowEmitter:
         self.lanes = emitter.lanes.count
         self.row_vector = config.vector in phase.outer
         self.inner_vector = config.vector in phase.inner
+        self.crossing = self._crossing()
+
+    def _crossing(self) -> Crossing | None:
+        if not self.phase.crosses:
+            return None
+        if self.row_vector or self.config.split:
+            raise InternalError(f"{self.label}: columns of vectors of rows, or of shared rows")
+        extents = [(a, self.nest.extent(a)) for a in self.walk_order()]
+        elems = math.prod(self._padded(a, e) for a, e in extents)
+        return Crossing(
+            self.emitter, self.phase, self.scratch, self.label, elems=elems,
+            vector=self.inner_vector, units=self.config.units,
+        )  # fmt: skip
 
     def emit(self, scope: Scope, bindings: list[dict[str, Binding]], part: str | None) -> None:
         """All stages for the rows `bindings`, side by side; `part`: live lanes of a row vector."""
@@ -61,11 +75,13 @@ class RowEmitter:
         for number, stage in enumerate(self.phase.stages):
             for unit in units:
                 self._prefetch(unit, stage, number)
-            if self.phase.inner and (stage.reduces or stage.stores):
+            if self.phase.inner and (stage.reduces or stage.stores or stage.crosses):
                 self._walk_stage(scope, units, stage, number)
             elif stage.reduces:
                 raise InternalError(f"{self.label}: a reduction without axes")
             self._row_stores(units, stage)
+        if self.crossing is not None:
+            self.crossing.end_block(scope)
 
     def _prefetch(self, unit: RowUnit, stage: Stage, number: int) -> None:
         """Row values that the walk will ask for are computed once, before it."""
@@ -196,6 +212,7 @@ class RowEmitter:
                 {a: Binding(f"({j} + {u * self.lanes})" if u else j, True) for a, j in at.items()}
             )
             column.part = part
+            crosses: dict[int, list[Value]] = {r: [] for r in walk.stage.crosses}
             for unit in walk.units:
                 cell = column.inline(unit.axes)
                 cell.values.update(unit.scope.values)
@@ -204,7 +221,13 @@ class RowEmitter:
                     walk.sums.step(cell, r, unit.number, u)
                 for k in walk.stage.stores:
                     self.emitter.store(self.nest.stores[k], cell)
+                if self.crossing is not None:
+                    for r, values in crosses.items():
+                        values.append(self.crossing.argument(cell, r))
                 self._save(cell, unit, walk.number)
+            if self.crossing is not None:
+                for r, values in crosses.items():
+                    self.crossing.take(column, r, values, self.position(column)[0])
 
     # ---- kept values ---------------------------------------------------------------------------
 
@@ -231,7 +254,7 @@ class RowEmitter:
         """Type and address of a kept value: slot, row in flight, position in the padded row."""
         vector = self._is_vector(kept.statement)
         kind = self.emitter.ops.c_type(dtype, vector) + ("u" if vector else "")
-        position, total = self._position(cell)
+        position, total = self.position(cell)
         sharing = [k.statement for k in self.config.kept if k.slot == kept.slot]
         step = max(self._bytes(self.nest.statements[s].dtype) for s in sharing)
         row = -(-total * step // 64) * 64
@@ -242,15 +265,19 @@ class RowEmitter:
         size = self.emitter.lanes.mask_bytes if dtype is DType.BOOL else dtype.compute.bytes
         return size * (self.lanes if self.row_vector else 1)
 
-    def _position(self, cell: Scope) -> tuple[str, int]:
+    def _padded(self, axis: str, extent: Dim) -> int:
+        """The axis's extent, in whole vectors where it is the vectorised one."""
+        if not isinstance(extent, int):
+            raise InternalError(f"axis {axis}: values in scratch need a known extent")
+        return -(-extent // self.lanes) * self.lanes if axis == self.config.vector else extent
+
+    def position(self, cell: Scope) -> tuple[str, int]:
         """Position in the inner space, its last extent padded to whole vectors, and its size."""
         text, total = "0", 1
         for axis in self.walk_order():
-            extent, binding = self.nest.extent(axis), cell.binding(axis)
-            if not isinstance(extent, int) or binding is None:
-                raise InternalError(f"axis {axis}: kept values need a bound axis of known extent")
-            if axis == self.config.vector:
-                extent = -(-extent // self.lanes) * self.lanes
+            extent, binding = self._padded(axis, self.nest.extent(axis)), cell.binding(axis)
+            if binding is None:
+                raise InternalError(f"axis {axis} is not bound here")
             text = f"({text} * {extent} + {binding.text})" if text != "0" else f"({binding.text})"
             total *= extent
         return text, total

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from kernel_gen.codegen.cpu.crossing import crossable
+from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan, staged_plan
@@ -12,14 +14,16 @@ from kernel_gen.errors import Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target
 from kernel_gen.ir.types import Sym
+from kernel_gen.schedule.schedule import Choice
 
+_KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
 _SMALL_ELEMS = 1 << 14  # a few microseconds of elementwise work, what a thread team costs
 
 
-def prepared(nest: LoopNest) -> tuple[FlatNest, StagedPlan]:
-    """The simplified nest and its phases."""
+def prepared(nest: LoopNest, *, cross: bool = False) -> tuple[FlatNest, StagedPlan]:
+    """The simplified nest and its phases; with `cross`, columns are reduced while rows are read."""
     flat = simplify(flatten(nest))
-    return flat, staged_plan(flat)
+    return flat, staged_plan(flat, crossable(flat) if cross else frozenset())
 
 
 def refuse_rows(nest: LoopNest) -> Refusal | None:
@@ -67,6 +71,47 @@ def first_threads(nest: FlatNest) -> str:
     known = [e for e in extents if isinstance(e, int)]
     small = len(known) == len(extents) and math.prod(known) < _SMALL_ELEMS
     return "one" if small else "all"
+
+
+def kept_in(staged: StagedPhase, policy: str, axis: str | None) -> tuple[Kept, ...]:
+    """Values kept over stages; in a row only those that vary along the vector axis."""
+    if not is_static(staged.nest, staged.phase.inner):
+        return ()
+    live = staged.nest.statement_axes()
+    kept = kept_values(staged.nest, staged.phase, policy)
+    outside = axis is None or axis in staged.phase.outer
+    return tuple(k for k in kept if outside or axis in live[k.statement])
+
+
+def refuse_kept(staged: StagedPhase, kept: tuple[Kept, ...], units: int) -> Refusal | None:
+    """Why the kept values of `units` rows are too many for a thread's scratch."""
+    nbytes = len(kept) * 8 * units * math.prod(static_extents(staged.nest, staged.phase.inner))
+    if kept and nbytes > _KEPT_LIMIT_BYTES:
+        return Refusal("row-too-long", f"kept values of a row take {nbytes} bytes")
+    return None
+
+
+def policies(phases: tuple[StagedPhase, ...]) -> tuple[Choice, ...]:
+    """The keep policies that differ."""
+    seen: dict[tuple[tuple[Kept, ...], ...], str] = {}
+    for policy in POLICIES:
+        kept = tuple(kept_values(p.nest, p.phase, policy) for p in phases)
+        static = all(is_static(p.nest, p.phase.inner) for p in phases)
+        if static or not any(kept):
+            seen.setdefault(kept, policy)
+    return tuple(seen.values())
+
+
+def unrolls(staged: StagedPhase) -> tuple[Choice, ...]:
+    """Vectors side by side; few where the body is long, for the compiler's sake."""
+    size = len(staged.nest.statements)
+    return (1, 2, 4) if size <= 60 else (1, 2) if size <= 120 else (1,)
+
+
+def static_extents(nest: FlatNest, axes: tuple[str, ...]) -> list[int]:
+    """Known extents among those of `axes`."""
+    extents = [nest.extent(a) for a in axes]
+    return [e for e in extents if isinstance(e, int)]
 
 
 def is_static(nest: FlatNest, axes: tuple[str, ...]) -> bool:

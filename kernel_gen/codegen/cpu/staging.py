@@ -35,9 +35,9 @@ class StagedPlan:
     extra: tuple[Buffer, ...]
 
 
-def staged_plan(nest: FlatNest) -> StagedPlan:
+def staged_plan(nest: FlatNest, crossed: frozenset[int] = frozenset()) -> StagedPlan:
     """The phases of a nest, each with loads and stores for what passes between them."""
-    phases = plan_phases(nest)
+    phases = plan_phases(nest, crossed)
     live = nest.statement_axes()
     buffers = list(nest.buffers)
     loads: dict[int, FlatLoad] = {}
@@ -82,7 +82,11 @@ def _staged(
         stores=(*nest.stores, *(stores[r] for r in phase.shared)),
     )
     stages = tuple(
-        replace(s, row_stores=(*s.row_stores, *(extra[r] for r in s.reduces if r in extra)))
+        replace(
+            s,
+            row_stores=(*s.row_stores, *(extra[r] for r in s.reduces if r in extra)),
+            cross_stores=tuple(extra[r] for r in s.crosses if r in extra),
+        )
         for s in phase.stages
     )
     return StagedPhase(seen_nest, replace(phase, stages=stages))

@@ -69,31 +69,56 @@ static int k0_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {
   const float *__restrict b1 = (const float *)args->operands[1];
   float *__restrict b2 = (float *)args->operands[2];
   {
-    const gaf_i64 t1n = (gaf_i64)(5) * (gaf_i64)((7 + 7) / 8);
+    const gaf_i64 t1n = (gaf_i64)(5) * (gaf_i64)((7 + 31) / 32);
     for (gaf_i64 t1 = t1n * tid / nt; t1 < t1n * (tid + 1) / nt; t1++) {
-      const gaf_i64 t11 = (t1 % ((7 + 7) / 8)) * 8;
-      const gaf_i64 t10 = ((t1) / ((7 + 7) / 8));
-      if (t11 + 8 <= 7) {
+      const gaf_i64 t11 = (t1 % ((7 + 31) / 32)) * 32;
+      const gaf_i64 t10 = ((t1) / ((7 + 31) / 32));
+      if (t11 + 32 <= 7) {
         gaf_f32x8 a2_0_0 = gaf_bc_gaf_f32x8(0.0f);
+        gaf_f32x8 a2_1_0 = gaf_bc_gaf_f32x8(0.0f);
+        gaf_f32x8 a2_2_0 = gaf_bc_gaf_f32x8(0.0f);
+        gaf_f32x8 a2_3_0 = gaf_bc_gaf_f32x8(0.0f);
         for (gaf_i64 r2 = 0; r2 < 6; r2++) {
           const float v3 = b0[((6) * t10 + r2)];
           const gaf_f32x8 v4 = gaf_ld_f32x8(b1 + (t11 + (7) * r2));
           a2_0_0 = a2_0_0 + (gaf_bc_gaf_f32x8(v3) * v4);
+          const gaf_f32x8 v5 = gaf_ld_f32x8(b1 + ((t11 + 8) + (7) * r2));
+          a2_1_0 = a2_1_0 + (gaf_bc_gaf_f32x8(v3) * v5);
+          const gaf_f32x8 v6 = gaf_ld_f32x8(b1 + ((t11 + 16) + (7) * r2));
+          a2_2_0 = a2_2_0 + (gaf_bc_gaf_f32x8(v3) * v6);
+          const gaf_f32x8 v7 = gaf_ld_f32x8(b1 + ((t11 + 24) + (7) * r2));
+          a2_3_0 = a2_3_0 + (gaf_bc_gaf_f32x8(v3) * v7);
         }
-        const gaf_f32x8 v5 = a2_0_0;
-        gaf_st_f32x8(b2 + ((7) * t10 + t11), v5);
+        const gaf_f32x8 v8 = a2_0_0;
+        const gaf_f32x8 v9 = a2_1_0;
+        const gaf_f32x8 v10 = a2_2_0;
+        const gaf_f32x8 v11 = a2_3_0;
+        gaf_st_f32x8(b2 + ((7) * t10 + t11), v8);
+        gaf_st_f32x8(b2 + ((7) * t10 + (t11 + 8)), v9);
+        gaf_st_f32x8(b2 + ((7) * t10 + (t11 + 16)), v10);
+        gaf_st_f32x8(b2 + ((7) * t10 + (t11 + 24)), v11);
       }
       else {
-        gaf_i64 i6 = t11;
-        if (i6 < 7) {
+        gaf_i64 i12 = t11;
+        for (; i12 + 8 <= 7; i12 += 8) {
           gaf_f32x8 a2_0_0 = gaf_bc_gaf_f32x8(0.0f);
-          for (gaf_i64 r7 = 0; r7 < 6; r7++) {
-            const float v8 = b0[((6) * t10 + r7)];
-            const gaf_f32x8 v9 = gaf_ldn_f32x8(b1 + (i6 + (7) * r7), (int)(7 - i6));
-            a2_0_0 = a2_0_0 + (gaf_bc_gaf_f32x8(v8) * v9);
+          for (gaf_i64 r13 = 0; r13 < 6; r13++) {
+            const float v14 = b0[((6) * t10 + r13)];
+            const gaf_f32x8 v15 = gaf_ld_f32x8(b1 + (i12 + (7) * r13));
+            a2_0_0 = a2_0_0 + (gaf_bc_gaf_f32x8(v14) * v15);
           }
-          const gaf_f32x8 v10 = a2_0_0;
-          gaf_stn_f32x8(b2 + ((7) * t10 + i6), v10, (int)(7 - i6));
+          const gaf_f32x8 v16 = a2_0_0;
+          gaf_st_f32x8(b2 + ((7) * t10 + i12), v16);
+        }
+        if (i12 < 7) {
+          gaf_f32x8 a2_0_0 = gaf_bc_gaf_f32x8(0.0f);
+          for (gaf_i64 r17 = 0; r17 < 6; r17++) {
+            const float v18 = b0[((6) * t10 + r17)];
+            const gaf_f32x8 v19 = gaf_ldn_f32x8(b1 + (i12 + (7) * r17), (int)(7 - i12));
+            a2_0_0 = a2_0_0 + (gaf_bc_gaf_f32x8(v18) * v19);
+          }
+          const gaf_f32x8 v20 = a2_0_0;
+          gaf_stn_f32x8(b2 + ((7) * t10 + i12), v20, (int)(7 - i12));
         }
       }
     }
