@@ -34,7 +34,6 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR x, GM_ADDR y, GM_ADDR work
         xQue.EnQue(a);
         xQue.DeQue<float>();
         LocalTensor<float> b = yQue.AllocTensor<float>();
-        PipeBarrier<PIPE_V>();  // work is still read by the sum of the row before
         ReduceMax(most, a, work, t.columns);
         SetFlag<HardEvent::V_S>(EVENT_ID0);
         WaitFlag<HardEvent::V_S>(EVENT_ID0);

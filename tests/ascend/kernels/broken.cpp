@@ -1,0 +1,291 @@
+// Each entry breaks one rule of the chip; the test looks for the rule's code.
+#include "kernel_operator.h"
+
+using namespace AscendC;
+
+#define ENTRY(NAME) \
+    extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR x, [[maybe_unused]] GM_ADDR y, \
+                                               [[maybe_unused]] GM_ADDR w, [[maybe_unused]] GM_ADDR t)
+
+using Vec = TBuf<QuePosition::VECCALC>;
+
+static GlobalTensor<float> Global(GM_ADDR address)
+{
+    GlobalTensor<float> tensor;
+    tensor.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(address));
+    return tensor;
+}
+
+// 1024 floats of x in UB, ready for the vector pipe.
+struct Loaded {
+    TPipe pipe;
+    Vec buffer;
+    LocalTensor<float> tensor;
+    explicit Loaded(GM_ADDR x, uint32_t floats = 1024)
+    {
+        pipe.InitBuffer(buffer, floats * 4);
+        tensor = buffer.Get<float>();
+        DataCopy(tensor, Global(x), floats > 1024 ? 1024 : floats);
+        SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+        WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    }
+};
+
+ENTRY(capacity)
+{
+    TPipe pipe;
+    Vec a, b;
+    pipe.InitBuffer(a, 150 * 1024);
+    pipe.InitBuffer(b, 40 * 1024);
+}
+ENTRY(capacity_l0c)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    TPipe pipe;
+    TQue<QuePosition::CO1, 1> c;
+    pipe.InitBuffer(c, 2, 65 * 1024);
+}
+ENTRY(alignment)
+{
+    Loaded in(x);
+    Abs(in.tensor[512], in.tensor[3], 64);
+}
+ENTRY(gm_alignment)
+{
+    Loaded in(x);
+    GlobalTensor<float> odd;
+    odd.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(x + 2));
+    DataCopyPad(in.tensor, odd, {1, 4, 0, 0, 0}, {false, 0, 0, 0.0f});
+}
+ENTRY(gm_out_of_bounds)
+{
+    Loaded in(x);
+    DataCopy(in.tensor, Global(x)[1000], 64);
+}
+ENTRY(local_out_of_bounds)
+{
+    Loaded in(x);
+    Abs(in.tensor, in.tensor, 1032);
+}
+ENTRY(copy_limit)
+{
+    Loaded in(x);
+    DataCopyPad(Global(y), in.tensor, {4096, 4, 0, 0, 0});
+}
+ENTRY(copy_limit_padding)
+{
+    Loaded in(x);
+    DataCopyPad(in.tensor, Global(x), {1, 4, 0, 0, 0}, {true, 9, 0, 0.0f});
+}
+ENTRY(copy_empty)
+{
+    Loaded in(x);
+    DataCopy(Global(y), in.tensor, 7);
+}
+ENTRY(queue_exhausted)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 1024);
+    LocalTensor<float> a = queue.AllocTensor<float>();
+    LocalTensor<float> b = queue.AllocTensor<float>();
+}
+ENTRY(queue_empty)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 1024);
+    queue.DeQue<float>();
+}
+ENTRY(queue_depth)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 2, 1024);
+    LocalTensor<float> a = queue.AllocTensor<float>();
+    LocalTensor<float> b = queue.AllocTensor<float>();
+    queue.EnQue(a);
+    queue.EnQue(b);
+    queue.DeQue<float>();
+    queue.DeQue<float>();
+}
+ENTRY(queue_order)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 1024);
+    LocalTensor<float> a = queue.AllocTensor<float>();
+    queue.FreeTensor(a);
+    queue.FreeTensor(a);
+}
+ENTRY(queue_unmatched)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 1024);
+    LocalTensor<float> a = queue.AllocTensor<float>();
+    queue.EnQue(a);
+}
+ENTRY(queue_buffers)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> a, b, c;
+    pipe.InitBuffer(a, 4, 1024);
+    pipe.InitBuffer(b, 4, 1024);
+    pipe.InitBuffer(c, 1, 1024);
+}
+ENTRY(queue_uninitialised)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    queue.AllocTensor<float>();
+}
+ENTRY(event_unset) { WaitFlag<HardEvent::MTE2_V>(EVENT_ID0); }
+ENTRY(event_repeated)
+{
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+}
+ENTRY(event_unmatched) { SetFlag<HardEvent::MTE2_V>(EVENT_ID0); }
+ENTRY(event_id)
+{
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID6);
+    WaitFlag<HardEvent::MTE2_V>(EVENT_ID6);
+}
+ENTRY(event_exhausted)
+{
+    TPipe pipe;
+    for (int i = 0; i < 7; ++i) {
+        pipe.AllocEventID<HardEvent::V_S>();
+    }
+}
+ENTRY(uninitialised)
+{
+    Loaded in(x, 2048);
+    Abs(in.tensor, in.tensor, 1088);
+}
+ENTRY(race_vector)
+{
+    Loaded in(x);
+    Abs(in.tensor, in.tensor, 1024);
+    Exp(in.tensor, in.tensor, 1024);
+}
+ENTRY(race_copy)
+{
+    Loaded in(x);
+    PipeBarrier<PIPE_MTE2>();
+    DataCopy(in.tensor, Global(x), 1024);
+    Abs(in.tensor, in.tensor, 1024);
+}
+ENTRY(race_scalar)
+{
+    Loaded in(x);
+    Abs(in.tensor, in.tensor, 1024);
+    in.tensor.GetValue(5);
+}
+ENTRY(race_store)
+{
+    Loaded in(x);
+    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    DataCopy(Global(y), in.tensor, 64);
+    DataCopy(Global(y)[32], in.tensor, 64);
+}
+ENTRY(race_free)
+{
+    Loaded in(x);
+    Abs(in.tensor, in.tensor, 1024);
+    DataCopy(in.tensor, Global(x), 1024);
+}
+ENTRY(race_cores)
+{
+    Loaded in(x);
+    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    DataCopy(Global(y)[GetBlockIdx() * 32], in.tensor, 64);
+}
+ENTRY(gm_input_written)
+{
+    Loaded in(x);
+    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    DataCopy(Global(x), in.tensor, 64);
+}
+ENTRY(gm_uninitialised)
+{
+    Loaded in(x);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(in.tensor, Global(w), 64);
+}
+ENTRY(operand_overlap)
+{
+    Loaded in(x);
+    Abs(in.tensor[8], in.tensor, 512);
+}
+ENTRY(compare_count)
+{
+    Loaded in(x);
+    Vec bits;
+    in.pipe.InitBuffer(bits, 64);
+    CompareScalar(bits.Get<uint8_t>(), in.tensor, 0.0f, CMPMODE::GT, 100);
+}
+ENTRY(unsupported_type)
+{
+    Loaded in(x);
+    Vec bits;
+    in.pipe.InitBuffer(bits, 64);
+    CompareScalar(bits.Get<uint8_t>(), in.tensor.ReinterpretCast<int32_t>(), 0, CMPMODE::GT, 64);
+}
+ENTRY(atomic_type)
+{
+    Loaded in(x);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(Global(y), in.tensor, 64);
+    PipeBarrier<PIPE_ALL>();
+    SetAtomicAdd<half>();
+    DataCopy(Global(y), in.tensor, 64);
+}
+ENTRY(core_kind)
+{
+    TPipe pipe;
+    TQue<QuePosition::A1, 1> queue;
+    pipe.InitBuffer(queue, 1, 1024);
+}
+ENTRY(core_hang)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    if (ASCEND_IS_AIV) {
+        CrossCoreWaitFlag(3);
+    }
+}
+ENTRY(core_flag_unmatched)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    if (ASCEND_IS_AIC) {
+        CrossCoreSetFlag<2, PIPE_FIX>(3);
+    }
+}
+ENTRY(core_flag)
+{
+    CrossCoreSetFlag<2, PIPE_MTE3>(3);
+}
+ENTRY(race_meeting)
+{
+    // Both blocks read what the other one has written, without meeting in between.
+    Loaded in(x);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(Global(w)[GetBlockIdx() * 64], in.tensor, 64);
+    PipeBarrier<PIPE_ALL>();
+    if (GetBlockIdx() == 1) {
+        DataCopy(in.tensor, Global(w), 64);
+    }
+}
+ENTRY(sound_meeting)
+{
+    Loaded in(x);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(Global(w)[GetBlockIdx() * 64], in.tensor, 64);
+    SyncAll();
+    DataCopy(in.tensor, Global(w)[(1 - GetBlockIdx()) * 64], 64);
+}
