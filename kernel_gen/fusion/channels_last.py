@@ -35,13 +35,13 @@ def channels_last(program: Graph, positions: Collection[int]) -> Graph:
     values = list(program.values)
     for chain in _chains(program, positions, constants):
         for value in chain - fixed - constants:
-            values[value] = _innermost(program.type_of(value), 1)
+            values[value] = innermost(program.type_of(value), 1)
         for node in program.nodes:
             if node.op == "convolution" and node.output in chain and _is_depthwise(program, node):
                 weight = node.inputs[1]
                 returned = any(output.value == weight for output in program.outputs)
                 if weight in constants and not returned:
-                    values[weight] = _innermost(program.type_of(weight), 0)
+                    values[weight] = innermost(program.type_of(weight), 0)
     if tuple(values) == program.values:
         return program
     changed = replace(program, values=tuple(values))
@@ -108,8 +108,9 @@ def _is_depthwise(program: Graph, node: Node) -> bool:
     return node.attr("groups") != 1 and program.type_of(node.inputs[1]).shape[1] == 1
 
 
-def _innermost(type_: TensorType, dim: int) -> TensorType:
-    """The type with dimension `dim` innermost, the others in order."""
+def innermost(type_: TensorType, dim: int) -> TensorType:
+    """The type with dimension `dim` innermost, the others in order: (N, C, H, W) and 1 give strides
+    (H·W·C, 1, W·C, C). The type must be static."""
     shape = static_shape(type_.shape)
     order = [*(d for d in range(type_.rank) if d != dim), dim]
     strides = contiguous_strides(shape[d] for d in order)

@@ -1,0 +1,121 @@
+"""Generated convolutions against the reference: every template, layout and instruction set."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from kernel_gen.codegen.cpu.registry import templates
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.channels_last import innermost
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.graph import Graph, InputKind
+from kernel_gen.ir.target import Target
+from kernel_gen.ir.types import TensorType, static_shape
+from kernel_gen.records import Failure
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.kernel import LoadedKernel
+from tests.codegen.kernel_graphs import GraphCase, case_of, tensor
+from tests.strategies import assert_outputs_match
+
+CASES = {
+    "pointwise": ((2, 20, 5, 7), (37, 20, 1, 1), {}),
+    "strided pointwise": ((2, 20, 5, 7), (9, 20, 1, 1), {"stride": (2, 2)}),
+    "3x3": ((2, 11, 7, 9), (19, 11, 3, 3), {"padding": (1, 1)}),
+    "stem": ((1, 3, 15, 17), (8, 3, 7, 7), {"stride": (2, 2), "padding": (3, 3)}),
+    "dilated": ((1, 16, 9, 9), (8, 16, 3, 3), {"dilation": (2, 3), "padding": (2, 0)}),
+    "groups": ((2, 12, 6, 5), (18, 4, 3, 3), {"groups": 3, "padding": (1, 1)}),
+    "depthwise": ((2, 19, 7, 21), (19, 1, 3, 3), {"groups": 19, "padding": (1, 1)}),
+    "multiplier": ((1, 6, 7, 9), (12, 1, 3, 3), {"groups": 6, "stride": (2, 2)}),
+    "large depthwise": ((1, 18, 9, 10), (18, 1, 7, 7), {"groups": 18, "padding": (3, 3)}),
+    "1d": ((2, 9, 31), (10, 9, 3), {"padding": (1,)}),
+    "3d": ((1, 5, 4, 5, 6), (7, 5, 2, 3, 3), {"padding": (0, 1, 1)}),
+}
+
+
+def graph_of(name: str, *, last: bool) -> Graph:
+    """An activated input, the convolution, a residual and hardswish; `last`: channels innermost."""
+    x_shape, w_shape, options = CASES[name]
+    rank = len(x_shape) - 2
+    plain = {"stride": (1,) * rank, "padding": (0,) * rank, "dilation": (1,) * rank, "groups": 1}
+    b = GraphBuilder()
+    x, w, bias = (
+        b.input(tensor(*shape), kind)
+        for shape, kind in ((x_shape, InputKind.USER), (w_shape, InputKind.PARAMETER),
+                            (w_shape[:1], InputKind.PARAMETER))
+    )  # fmt: skip
+    y = b.op("convolution", x, w, bias, **{**plain, **options})
+    r = b.input(tensor(*b.type_of(y).shape))
+    b.output(b.op("hardswish", b.op("add", y, r)))
+    graph = b.build()
+    values = list(graph.values)
+    for value in (x, r, graph.outputs[0].value) if last else ():
+        values[value] = innermost(graph.type_of(value), 1)
+    if last and w_shape[1] == 1:
+        values[w] = innermost(graph.type_of(w), 0)
+    return dataclasses.replace(graph, values=tuple(values))
+
+
+def kernels(case: GraphCase, target: Target, compiler: Compiler, seed: str) -> list[LoadedKernel]:
+    """Each template's first guess and a point drawn at random."""
+    nest, rng = case.lowered.nest, random.Random(seed)
+    sources = []
+    for template in templates(target):
+        if template.refuse(nest, target) is not None:
+            continue
+        space = template.space(nest, target)
+        drawn = {p.name: rng.choice(p.choices) for p in space.parameters}
+        for number, point in enumerate((dict(space.seeds[0]), drawn)):
+            schedule = template.schedule(nest, target, point)
+            if not isinstance(schedule, Refusal):
+                symbol = f"{template.name}_{number}"
+                sources.append(template.generate(nest, target, schedule, symbol))
+    built = compiler.compile(sources, target)
+    assert not isinstance(built, Failure), built.message
+    path = compiler.path_of(built)
+    return [LoadedKernel(path, source, nest) for source in sources]
+
+
+def laid_out(array: np.ndarray, type_: TensorType) -> np.ndarray:
+    """A copy of `array` with the strides of its type."""
+    strides = [stride * array.itemsize for stride in type_.element_strides]
+    made = np.lib.stride_tricks.as_strided(np.empty(array.size, array.dtype), array.shape, strides)
+    made[...] = array
+    return made
+
+
+def check(case: GraphCase, kernel: LoadedKernel, threads: int) -> None:
+    """Runs the kernel on operands in the graph's layouts and compares its result."""
+    known = {i.value: a for i, a in zip(case.graph.inputs, case.inputs, strict=True)}
+    (result,) = case.graph.outputs
+    type_ = case.graph.type_of(result.value)
+    known[result.value] = laid_out(np.full(static_shape(type_.shape), np.nan, np.float32), type_)
+    operands = [laid_out(known[v], case.graph.type_of(v)) for v in case.lowered.operands[:-1]]
+    assert kernel.run([*operands, known[result.value]], threads) == 0
+    assert_outputs_match(case.graph, case.inputs, [known[result.value]])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("last", [False, True], ids=["nchw", "nhwc"])
+def test_kernels_equal_the_reference(
+    name: str, last: bool, level: Target, compiler: Compiler
+) -> None:
+    case = case_of(graph_of(name, last=last), seed=3)
+    found = kernels(case, level, compiler, f"{name} {last} {level.isa}")
+    assert len(found) >= 3
+    for kernel in found:
+        for threads in (1, 3):
+            check(case, kernel, threads)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_first_guesses_are_points_of_the_space(name: str, level: Target) -> None:
+    nest = case_of(graph_of(name, last=True)).lowered.nest
+    for template in templates(level):
+        if template.refuse(nest, level) is None:
+            space = template.space(nest, level)
+            for seed in space.seeds:
+                assert all(dict(seed)[p.name] in p.choices for p in space.parameters)
