@@ -315,7 +315,8 @@ class _Growth:
         return spec(self._program.nodes[self._made_by[value]].op).kind
 
     def _sibling_masks(self) -> list[int]:
-        """For each node, those that read a common value and make as many elements."""
+        """For each node, those that read a common value and make as many elements, or reduce it
+        too: sums of rows and of columns can share one read."""
         masks = [0] * len(self._program.nodes)
         for users in self._program.consumers().values():
             for first in users:
@@ -328,7 +329,12 @@ class _Growth:
         def shape(node: Node) -> object:
             return tuple(self._program.type_of(value).shape for value in node.outputs)
 
-        return shape(self._program.nodes[first]) == shape(self._program.nodes[second])
+        nodes = self._program.nodes[first], self._program.nodes[second]
+        return shape(nodes[0]) == shape(nodes[1]) or all(map(_reduces, nodes))
+
+
+def _reduces(node: Node) -> bool:
+    return spec(node.op).kind is OpKind.REDUCTION or node.op in ("mean", "var", "std")
 
 
 def _without(group: FusionGroup, values: set[int]) -> FusionGroup:
