@@ -1,7 +1,10 @@
 """The block function: loops over k, column tiles and row tiles around the register tile.
 
-for KC steps of k: for each column tile: for each row tile: the register tile of each section;
+for KC steps of k: for each column tile: for each row tile: the register tile;
 with the last k, the epilogue of that tile
+
+Of several sections one runs over all row tiles before the next, so that one packed column tile at a
+time is in the first-level cache; their sums wait until the last of them is done.
 """
 
 from __future__ import annotations
@@ -23,13 +26,6 @@ class Block:
         """Rows [m0, m1) by column tiles [p0, p1) of one product. A packed left operand begins at
         m0, a packed right one at column tile pr; operands read in place are whole."""
         p, t, s = self.inputs.problem, self.inputs.tiling, self.inputs.scalar
-        size = p.sections * t.mr * t.nr
-        tile = "tiles"
-        if p.k > t.kc:
-            tile += f" + ((p - p0) * row_tiles + (m - m0) / {t.mr}) * {size}"
-        at = f"tile + row_shift * {t.nr} + col_shift" + (
-            ", origin, panel" if p.finishes_rows else ""
-        )
         return f"""\
 static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status, gaf_i64 b,
     gaf_i64 m0, gaf_i64 m1, gaf_i64 p0, gaf_i64 p1, gaf_i64 pr, const {s} *left,
@@ -44,18 +40,49 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
       const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};
 {split_axes(p.cols[:-1], "slab", "      ")}
 {self._right_pointers()}
-      for (gaf_i64 m = m0; m < m1; m += {t.mr}) {{
-        const gaf_i64 rows = m1 - m < {t.mr} ? m1 - m : {t.mr};
-{self._left_pointer()}
-        {s} *tile = {tile};
-{self._call_micro_kernels()}
-        if (kb + k == {p.k})
-          {self.inputs.symbol}_after(args, status, b, m, rows, slab, n0, cols, {at});
-      }}
+{self._row_tiles()}
     }}
     kb += k;
   }} while (kb < {p.k});
 }}"""
+
+    def _row_tiles(self) -> str:
+        """One pass over the row tiles; of several sections one for each, and one for the end."""
+        p = self.inputs.problem
+        last = f"if (kb + k == {p.k})"
+        if p.sections == 1:
+            after = f"        {last}\n          {self._call_after()}"
+            return self._pass(self._call_micro_kernel(0), after)
+        passes = [self._pass(self._call_micro_kernel(n)) for n in range(p.sections)]
+        after = self._pass(f"        {self._call_after()}")
+        return "\n".join([*passes, f"      {last}", after])
+
+    def _pass(self, *body: str) -> str:
+        t = self.inputs.tiling
+        lines = [
+            f"      for (gaf_i64 m = m0; m < m1; m += {t.mr}) {{",
+            f"        const gaf_i64 rows = m1 - m < {t.mr} ? m1 - m : {t.mr}; (void)rows;",
+            self._left_pointer(),
+            f"        {self.inputs.scalar} *tile = {self._tile()}; (void)rows_at;",
+            *body,
+            "      }",
+        ]
+        return "\n".join(lines)
+
+    def _tile(self) -> str:
+        """Where the sums of a tile wait."""
+        p, t = self.inputs.problem, self.inputs.tiling
+        size = p.sections * t.mr * t.nr
+        if p.k > t.kc:
+            return f"tiles + ((p - p0) * row_tiles + (m - m0) / {t.mr}) * {size}"
+        return f"tiles + (m - m0) / {t.mr} * {size}" if p.sections > 1 else "tiles"
+
+    def _call_after(self) -> str:
+        p, t = self.inputs.problem, self.inputs.tiling
+        at = f"tile + row_shift * {t.nr} + col_shift"
+        if p.finishes_rows:
+            at += ", origin, panel"
+        return f"{self.inputs.symbol}_after(args, status, b, m, rows, slab, n0, cols, {at});"
 
     def _panel_parameters(self) -> str:
         """Where whole rows of sums wait, for an epilogue that needs them."""
@@ -108,17 +135,12 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
             ]
         )
 
-    def _call_micro_kernels(self) -> str:
-        t, p = self.inputs.tiling, self.inputs.problem
-        lines = []
-        for section in range(p.sections):
-            tile = f"tile + {section * t.mr * t.nr}"
-            dot = t.right is Operand.DOT
-            call = f"(rows_at, panel{section}, {tile}, k, kb == 0{', cols' if dot else ''});"
-            if dot or t.tail_nv(p) == t.nv:
-                lines.append(f"        {self.inputs.symbol}_tile{call}")
-                continue
-            wide = f"cols > {t.tail_nv(p) * t.lanes}"
-            lines.append(f"        if ({wide}) {self.inputs.symbol}_tile{call}")
-            lines.append(f"        else {self.inputs.symbol}_tail{call}")
-        return "\n".join(lines)
+    def _call_micro_kernel(self, section: int) -> str:
+        t, p, symbol = self.inputs.tiling, self.inputs.problem, self.inputs.symbol
+        dot = t.right is Operand.DOT
+        tile = f"tile + {section * t.mr * t.nr}"
+        call = f"(rows_at, panel{section}, {tile}, k, kb == 0{', cols' if dot else ''});"
+        if dot or t.tail_nv(p) == t.nv:
+            return f"        {symbol}_tile{call}"
+        wide = f"cols > {t.tail_nv(p) * t.lanes}"
+        return f"        if ({wide}) {symbol}_tile{call}\n        else {symbol}_tail{call}"

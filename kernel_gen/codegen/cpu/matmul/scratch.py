@@ -69,11 +69,14 @@ def right_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:
 
 
 def _tile_bytes(problem: Problem, tiling: Tiling) -> int:
-    """Sums of one tile, or of a whole block where k is cut and the sums wait."""
+    """Sums of one tile; of all row tiles where sections wait for each other; of a whole block where
+    k is cut."""
     waiting = 1
+    rows, cols = tiling.row_tiles(problem), tiling.col_tiles(problem)
     if problem.k > tiling.kc:
-        rows, cols = tiling.row_tiles(problem), tiling.col_tiles(problem)
         waiting = max(1, min(tiling.mc, rows) * min(tiling.nc, cols))
+    elif problem.sections > 1:
+        waiting = max(1, min(tiling.mc, rows))
     waiting *= problem.sections
     return _rounded(waiting * tiling.mr * tiling.nr * problem.product.dtype.bytes)
 
