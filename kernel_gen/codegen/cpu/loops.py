@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.crossing import crossable, crossing_bytes
-from kernel_gen.codegen.cpu.linear import flatten
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStore, flatten
+from kernel_gen.codegen.cpu.phases import closure, reductions, stage_roots
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
     by_contiguity,
@@ -132,4 +133,19 @@ def _axis(staged: StagedPhase, policy: str) -> str | None:
     axes = phase.inner if phase.crosses else axes
     if policy == "scalar" or not axes:
         return None
-    return by_contiguity(staged.nest, axes)[0]
+    return by_contiguity(_main_accesses(staged), axes)[0]
+
+
+def _main_accesses(staged: StagedPhase) -> list[FlatLoad | FlatStore]:
+    """What the phase reads and writes most often: its accesses along the most of its axes."""
+    nest, phase = staged.nest, staged.phase
+    stops = frozenset(reductions(nest))
+    found: list[FlatLoad | FlatStore] = []
+    for stage in phase.stages:
+        needed = closure(nest, stage_roots(nest, stage), stops)
+        loads = (nest.statements[i] for i in sorted(needed))
+        found += [s for s in loads if isinstance(s, FlatLoad)]
+        found += [nest.stores[k] for k in (*stage.stores, *stage.row_stores)]
+    axes = frozenset((*phase.outer, *phase.inner))
+    most = max((len(axes & x.at.axes()) for x in found), default=0)
+    return [x for x in found if len(axes & x.at.axes()) == most]

@@ -89,7 +89,7 @@ def _store_axes(nest: LoopNest, position: int) -> set[str]:
 
 def _vector_axes(flat: FlatNest) -> tuple[str, ...]:
     """Axes worth vectorising: those with stride one in some access, or else the last one."""
-    ranked = by_contiguity(flat, tuple(a.name for a in flat.axes))
+    ranked = by_contiguity(flat.accesses(), tuple(a.name for a in flat.axes))
     useful = [a for a in ranked if any(x.at.coeff(a).const == 1 for x in flat.accesses())]
     return tuple(useful or ranked[:1]) or ("",)
 

@@ -65,7 +65,7 @@ class RowTemplate:
 
     def _axes(self, staged: StagedPhase) -> list[str]:
         phase = staged.phase
-        return by_contiguity(staged.nest, phase.outer if self.columns else phase.inner)
+        return by_contiguity(staged.nest.accesses(), phase.outer if self.columns else phase.inner)
 
     def space(self, nest: LoopNest, target: Target) -> Space:
         refused = self.refuse(nest, target)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from kernel_gen.codegen.cpu.crossing import crossable
 from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
-from kernel_gen.codegen.cpu.linear import FlatNest, flatten
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, flatten
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan, staged_plan
 from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
@@ -47,11 +48,11 @@ def refuse_symbols(nest: LoopNest) -> Refusal | None:
     return None
 
 
-def by_contiguity(nest: FlatNest, axes: tuple[str, ...]) -> list[str]:
+def by_contiguity(accesses: Sequence[FlatLoad | FlatStore], axes: tuple[str, ...]) -> list[str]:
     """`axes`, those that most accesses walk with stride one first; later axes win ties."""
 
     def score(axis: str) -> tuple[int, int]:
-        ones = sum(a.at.coeff(axis).const == 1 for a in nest.accesses())
+        ones = sum(a.at.coeff(axis).const == 1 for a in accesses)
         return ones, axes.index(axis)
 
     return sorted(axes, key=score, reverse=True)
