@@ -70,6 +70,7 @@ class Chip:
     gm_write_start_cycles: float
     gm_read_rate: float
     gm_write_rate: float
+    gm_cube_rate: float
     gm_burst_bytes: float
     gm_sector_bytes: int
     copy_issue_cycles: float

@@ -122,6 +122,7 @@ def _parameters(chip: Chip) -> str:
         "hbm": chip.hbm_bytes_per_cycle, "l2": chip.l2_bytes_per_cycle,
         "read_start": chip.gm_read_start_cycles, "write_start": chip.gm_write_start_cycles,
         "read_rate": chip.gm_read_rate, "write_rate": chip.gm_write_rate,
+        "cube_rate": chip.gm_cube_rate,
         "burst": chip.gm_burst_bytes, "sector": chip.gm_sector_bytes,
         "copy_issue": chip.copy_issue_cycles, "ub_rate": chip.ub_copy_rate,
         "ub_start": chip.ub_copy_start_cycles, "l0a_rate": chip.l0a_rate,

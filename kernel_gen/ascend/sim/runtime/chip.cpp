@@ -36,6 +36,7 @@ std::unordered_map<std::string, double *> FieldsOf(Chip &chip)
         {"write_start", &chip.write_start},
         {"read_rate", &chip.read_rate},
         {"write_rate", &chip.write_rate},
+        {"cube_rate", &chip.cube_rate},
         {"burst", &chip.burst},
         {"sector", &chip.sector},
         {"copy_issue", &chip.copy_issue},

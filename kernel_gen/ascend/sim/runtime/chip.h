@@ -28,7 +28,8 @@ struct Chip {
     double sync_all = 0;
     double hbm = 0, l2 = 0;             // bytes per cycle of all cores together
     double read_start = 0, write_start = 0;    // GM copies, until the first byte has arrived
-    double read_rate = 0, write_rate = 0;      // bytes per cycle of one core
+    double read_rate = 0, write_rate = 0;      // bytes per cycle of one vector core
+    double cube_rate = 0;                      // bytes per cycle of one cube core
     double burst = 0;                   // bytes of bandwidth that each burst costs on top
     double sector = 32;                 // bytes; bursts move whole sectors
     double copy_issue = 0;              // per copy instruction, in its pipe

@@ -135,6 +135,18 @@ double MovedBytes(uint64_t at, uint64_t bytes)
     return static_cast<double>(Up(at + bytes, sector) - at / sector * sector) + chip.burst;
 }
 
+double MovedBytes(uint64_t at, uint64_t bytes, uint64_t pitch, uint64_t bursts)
+{
+    if (pitch % static_cast<uint64_t>(Sim().chip.sector) == 0) {
+        return MovedBytes(at, bytes) * static_cast<double>(bursts);
+    }
+    double moved = 0;
+    for (uint64_t i = 0; i < bursts; ++i) {
+        moved += MovedBytes(at + i * pitch, bytes);
+    }
+    return moved;
+}
+
 bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where)
 {
     if (core.atomic == 0) {
@@ -171,23 +183,19 @@ void CopyBlocks(const Copy &c, Where where)
     const Geometry g = GeometryOf(c);
     const bool inward = c.src.memory == Memory::GM;
     const bool outward = c.dst.memory == Memory::GM;
-    const uint64_t src_bytes = c.pad && outward ? Up(c.length, 1) : c.length;
-    double moved = 0;
+    const bool dry = !sim.rules && !sim.function;
     for (uint32_t i = 0; i < c.blocks; ++i) {
         const uint64_t from = c.src.at + i * g.src_pitch;
         const uint64_t to = c.dst.at + i * g.dst_pitch;
-        if (!instruction.Legal(c.src, from, from + src_bytes, kBlock) ||
+        if (!instruction.Legal(c.src, from, from + c.length, kBlock) ||
             !instruction.Legal(c.dst, to, to + g.dst_bytes, kBlock)) {
             return;
         }
-        instruction.Read(c.src, from, from + src_bytes);
-        instruction.Write(c.dst, to, to + g.dst_bytes);
-        moved += inward    ? MovedBytes(from, c.length)
-                 : outward ? MovedBytes(to, c.length)
-                           : static_cast<double>(c.length);
-        if (!sim.function) {
-            continue;
+        if (dry) {
+            break;
         }
+        instruction.Read(c.src, from, from + c.length);
+        instruction.Write(c.dst, to, to + g.dst_bytes);
         Operand src = c.src, dst = c.dst;
         src.at = from;
         dst.at = to;
@@ -203,6 +211,9 @@ void CopyBlocks(const Copy &c, Where where)
             std::memmove(target, source, c.length);
         }
     }
+    const double moved = inward    ? MovedBytes(c.src.at, c.length, g.src_pitch, c.blocks)
+                         : outward ? MovedBytes(c.dst.at, c.length, g.dst_pitch, c.blocks)
+                                   : double(c.length) * c.blocks;
     if (inward || outward) {
         GlobalBuffer *buffer = sim.Find(inward ? c.src.at : c.dst.at);
         instruction.RunCopy(buffer, double(c.length) * c.blocks, moved, outward);

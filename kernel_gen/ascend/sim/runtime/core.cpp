@@ -408,8 +408,8 @@ void Instruction::RunCopy(GlobalBuffer *buffer, double bytes, double moved, bool
     const double start = std::max({core_.now, pipe.free, pipe.ready});
     const double share = buffer->hbm_share;
     const double cycles = moved * sim.share * (share / chip.hbm + (1 - share) / chip.l2);
-    const double own = chip.copy_issue +
-                       std::max(at_least, moved / (writes ? chip.write_rate : chip.read_rate));
+    const double rate = core_.cube ? chip.cube_rate : writes ? chip.write_rate : chip.read_rate;
+    const double own = chip.copy_issue + std::max(at_least, moved / rate);
     const double served = sim.groups[core_.group].channel.Serve(start, cycles);
     pipe.free = std::max(start + own, served);
     pipe.done = std::max(pipe.done, pipe.free + (writes ? chip.write_start : chip.read_start));

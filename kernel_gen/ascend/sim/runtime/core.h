@@ -147,6 +147,7 @@ struct GlobalBuffer {
 struct Simulation {
     Chip chip;
     bool function = true, rules = true, timing = true, trace = false;
+    bool started = false;  // the first core has told its task type
     int task = 0;
     int64_t blocks = 1;
     double share = 1;  // cores or groups that share the memory system
@@ -218,6 +219,7 @@ const char *NameOf(Type type);
 uint32_t SizeOf(Type type);
 // Bytes of bandwidth that a burst of GM takes: whole sectors, and a share for the burst itself.
 double MovedBytes(uint64_t at, uint64_t bytes);
+double MovedBytes(uint64_t at, uint64_t bytes, uint64_t pitch, uint64_t bursts);
 // Stores to GM under the core's atomic mode. False where the chip lacks it for the type.
 bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where);
 uint8_t *BytesAt(Core &core, const Operand &operand);

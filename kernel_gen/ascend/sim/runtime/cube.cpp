@@ -237,21 +237,20 @@ void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where w
     const uint32_t size = SizeOf(dst.type);
     const uint32_t c0 = p.rows ? p.n : dst.memory == Memory::L1 || size < 4 ? 32 / size : kSide;
     std::vector<uint8_t> line(uint64_t{c0} * size);
+    const bool checked = sim.rules || sim.function;
     double moved = 0;
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
         const uint64_t source = src.at + uint64_t{matrix} * p.src_matrix * kSide * kSide * 4;
         for (uint32_t start = 0; start < p.n; start += c0) {
             const uint32_t width = std::min(c0, p.n - start);
-            for (uint32_t row = 0; row < p.m; ++row) {
-                const uint64_t to =
-                    dst.at + matrix * p.dst_matrix * size +
-                    (p.rows ? row * p.dst_stride * size + uint64_t{start} * size
-                            : uint64_t{start / c0} * p.dst_stride * kBlockBytes + uint64_t{row} * c0 * size);
-                const uint64_t bytes = uint64_t{width} * size;
-                moved += MovedBytes(to, bytes) - (p.rows ? 0 : sim.chip.burst);
-                if (!sim.rules && !sim.function) {
-                    continue;
-                }
+            const uint64_t bytes = uint64_t{width} * size;
+            const uint64_t top = dst.at + matrix * p.dst_matrix * size +
+                                 (p.rows ? uint64_t{start} * size
+                                         : uint64_t{start / c0} * p.dst_stride * kBlockBytes);
+            const uint64_t pitch = (p.rows ? p.dst_stride : uint64_t{c0}) * size;
+            moved += p.rows ? MovedBytes(top, bytes, pitch, p.m) : MovedBytes(top, bytes * p.m);
+            for (uint32_t row = 0; checked && row < p.m; ++row) {
+                const uint64_t to = top + row * pitch;
                 if (!Writes(instruction, dst, to, bytes, dst.memory == Memory::GM ? 1 : kBlockBytes)) {
                     return;
                 }

@@ -70,15 +70,14 @@ void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Whe
     const uint32_t size = SizeOf(src.type);
     const uint32_t per_block = kBlockBytes / size;
     const uint32_t blocks = (p.columns + per_block - 1) / per_block;
+    const bool checked = sim.rules || sim.function;
     double moved = 0;
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
-        for (uint32_t row = 0; row < p.rows; ++row) {
+        moved += MovedBytes(src.at + matrix * p.src_matrix * size, uint64_t{p.columns} * size,
+                            p.src_row * size, p.rows);
+        for (uint32_t row = 0; checked && row < p.rows; ++row) {
             const uint64_t from = src.at + (matrix * p.src_matrix + row * p.src_row) * size;
             const uint64_t bytes = uint64_t{p.columns} * size;
-            moved += MovedBytes(from, bytes);
-            if (!sim.rules && !sim.function) {
-                continue;
-            }
             if (!instruction.Legal(src, from, from + bytes, 1)) {
                 return;
             }

@@ -204,6 +204,7 @@ void Pass()
     sim.arrived = sim.rounds = 0;
     sim.meeting = sim.met = {};
     sim.cores.push_back(NewCore(false, 0, 0, 0));
+    sim.started = false;
     // The first API call other than DeclareTask adds the other cores.
     sim.share = static_cast<double>(sim.blocks);
     Schedule();
@@ -348,13 +349,11 @@ Simulation &Sim() { return *current; }
 
 Core &Running()
 {
-    Core &core = *running;
-    if (core.index == 0 && Sim().cores.size() == 1 && Sim().groups.size() == 1 &&
-        core.life == Life::Ready && !core.can_go) {
-        core.can_go = [] { return true; };
+    if (!current->started) {
+        current->started = true;
         AddCores();
     }
-    return core;
+    return *running;
 }
 
 void DeclareTask(int kind) { Sim().task = kind; }

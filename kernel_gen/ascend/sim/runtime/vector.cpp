@@ -29,12 +29,12 @@ void FillLanes(const Vector &v, uint8_t *dst, const std::vector<Run> &runs)
     }
 }
 
-bool Compute(const Vector &v, Core &core, const std::vector<Run> &runs)
+void Compute(const Vector &v, Core &core, const std::vector<Run> &runs)
 {
     uint8_t *dst = BytesAt(core, v.dst);
     if (v.op == Op::Duplicate) {
         FillLanes(v, dst, runs);
-        return true;
+        return;
     }
     const uint8_t *src[3] = {};
     for (int i = 0; i < v.sources; ++i) {
@@ -45,7 +45,7 @@ bool Compute(const Vector &v, Core &core, const std::vector<Run> &runs)
             ConvertLanes(v.dst.type, v.src[0].type, dst + run.dst, src[0] + run.src[0], run.lanes,
                          v.variant);
         }
-        return true;
+        return;
     }
     const Flat flat = ArithmeticOf(v.op, v.dst.type, v.src[0].type);
     const Scalars scalars{v.scalar, v.integer};
@@ -53,7 +53,6 @@ bool Compute(const Vector &v, Core &core, const std::vector<Run> &runs)
         flat(dst + run.dst, src[0] + run.src[0], v.sources > 1 ? src[1] + run.src[1] : nullptr,
              run.lanes, scalars);
     }
-    return true;
 }
 
 bool Supported(const Vector &v)
@@ -95,17 +94,22 @@ void Elementwise(const Vector &v, Where where)
         return;
     }
     const uint32_t widest = WidestOf(v);
+    if (!sim.rules && !sim.function) {
+        if (RepeatsOf(v, widest) > 0) {
+            Instruction instruction(v.op, Pipe::V, where);
+            Price(instruction, v, widest);
+        }
+        return;
+    }
     const std::vector<Run> runs = RunsOf(v, widest);
     if (runs.empty()) {
         return;  // count or repeats of 0: no instruction
     }
     Instruction instruction(v.op, Pipe::V, where);
-    if (sim.rules && (Overlaps(v, runs, where) || !Touches(instruction, v, runs))) {
+    if (Overlaps(v, runs, where) || !Touches(instruction, v, runs)) {
         return;
     }
-    if (sim.function) {
-        Compute(v, instruction.core(), runs);
-    }
+    Compute(v, instruction.core(), runs);
     Price(instruction, v, widest);
 }
 
