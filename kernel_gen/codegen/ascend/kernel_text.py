@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernel_gen.codegen.ascend.cube_text import CUBE_FUNCTIONS, CubePhase, cube_method
 from kernel_gen.codegen.ascend.device import FUNCTIONS, PRELUDE, needed
+from kernel_gen.codegen.ascend.entry_text import entry
 from kernel_gen.codegen.ascend.layout import Room
 from kernel_gen.codegen.ascend.memory import COPIES, STORED
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import bytes_text
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, dim_text
-from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Reduce
+from kernel_gen.codegen.cpu.linear import FlatNest, Poly, dim_text
+from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, Reduce
 
-FUNCTIONS.update(COPIES)
+FUNCTIONS.update(COPIES | CUBE_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,53 @@ class PhaseVariants:
     number: int
     variants: tuple[PhaseText, ...]
     synchronised: bool  # later phases read what this one leaves in the workspace
+    nest: FlatNest
+    align: int
+    unit_lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTensor:
+    """A tensor in the workspace, `offset` bytes from its start."""
+
+    name: str
+    ctype: str
+    offset: Poly
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan:
+    """A kernel before it is text. `nest` is for the header; `buffers` are the entry's arguments."""
+
+    nest: FlatNest
+    buffers: tuple[Buffer, ...]
+    dims: tuple[str, ...]
+    derived: Mapping[str, Poly]
+    sections: tuple[PhaseVariants | CubePhase, ...]
+    work: tuple[WorkTensor, ...]
+    workspace: Poly
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Names of all extents that the kernel is told."""
+        return (*self.dims, *self.derived)
+
+    @property
+    def has_cube(self) -> bool:
+        return any(isinstance(s, CubePhase) for s in self.sections)
+
+    @property
+    def has_vector(self) -> bool:
+        return any(isinstance(s, PhaseVariants) for s in self.sections)
 
 
 def fused_ops(nest: FlatNest) -> str:
     """The ops of a nest in order, each once, for the header comment."""
-    names = [s.op for s in nest.statements if isinstance(s, Compute | Reduce) and s.op != "const"]
+    names = [
+        "matmul" if isinstance(s, Contract) else s.op
+        for s in nest.statements
+        if isinstance(s, Contract) or (isinstance(s, Compute | Reduce) and s.op != "const")
+    ]
     return ", ".join(dict.fromkeys(names)) or "copy"
 
 
@@ -53,29 +97,21 @@ def header(nest: FlatNest, template: str, symbol: str) -> list[str]:
     return lines
 
 
-def kernel_text(
-    nest: FlatNest,
-    template: str,
-    symbol: str,
-    phases: Sequence[PhaseVariants],
-    symbols: Sequence[str],
-    *,
-    align: int,
-    unit_lanes: int,
-    work: Mapping[str, str],
-) -> str:
-    """The kernel file. `work` maps names of workspace tensors to their types."""
-    names = buffer_names(nest.buffers)
-    types = [STORED[b.type.dtype] for b in nest.buffers]
+def kernel_text(plan: KernelPlan, template: str, symbol: str) -> str:
+    """The kernel file."""
+    mixed = plan.has_cube and plan.has_vector
     body: list[str] = []
-    for phase in phases:
-        for key, variant in enumerate(phase.variants):
-            body += _method(nest, phase.number, key, variant, align, unit_lanes)
-            body.append("")
-    text = "\n".join(body)
-    used = needed(text)
+    for section in plan.sections:
+        if isinstance(section, CubePhase):
+            body += [*cube_method(section), ""]
+            continue
+        for key, variant in enumerate(section.variants):
+            body += [*_method(section, key, variant, mixed=mixed), ""]
+    text = "\n".join(body).rstrip()
+    names = buffer_names(plan.buffers)
+    types = [STORED[b.type.dtype] for b in plan.buffers]
     lines = [
-        *header(nest, template, symbol),
+        *header(plan.nest, template, symbol),
         '#include "kernel_operator.h"',
         f'#include "{symbol}_tiling.h"',
         "",
@@ -83,56 +119,51 @@ def kernel_text(
         "using namespace AscendC;",
         "",
         PRELUDE,
-        *(FUNCTIONS[name] + "\n" for name in used),
+        *(FUNCTIONS[name] + "\n" for name in needed(text)),
         "class Kernel {",
         "public:",
-        *_init(symbol, names, types, symbols, work),
+        *_init(plan, symbol, names, types),
         "",
-        text.rstrip(),
+        text,
         "",
         "    TPipe pipe;",
         "",
         "private:",
         f"    const __gm__ {symbol}_Tiling *tiling;",
         *(f"    GlobalTensor<{t}> {n};" for n, t in zip(names, types, strict=True)),
-        *(f"    GlobalTensor<{t}> {n};" for n, t in work.items()),
-        *(f"    int64_t {s};" for s in symbols),
+        *(f"    GlobalTensor<{w.ctype}> {w.name};" for w in plan.work),
+        *(f"    int64_t {s};" for s in plan.symbols),
         "};",
         f"}}  // namespace {symbol}_detail",
         "",
-        *_entry(symbol, names, phases),
+        *entry(plan, symbol, names),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _init(
-    symbol: str,
-    names: Sequence[str],
-    types: Sequence[str],
-    symbols: Sequence[str],
-    work: Mapping[str, str],
-) -> list[str]:
+def _init(plan: KernelPlan, symbol: str, names: Sequence[str], types: Sequence[str]) -> list[str]:
     given = "".join(f"GM_ADDR {n}At, " for n in names)
-    unused = "" if work else "[[maybe_unused]] "
+    unused = "" if plan.work else "[[maybe_unused]] "
     lines = [
         f"    __aicore__ inline void Init({given}{unused}GM_ADDR workspace, GM_ADDR tilingAt)",
         "    {",
         f"        tiling = reinterpret_cast<const __gm__ {symbol}_Tiling *>(tilingAt);",
+        *(f"        {s} = tiling->{s};" for s in plan.symbols),
     ]
     for name, kind in zip(names, types, strict=True):
         at = f"reinterpret_cast<__gm__ {kind} *>({name}At)"
         lines.append(f"        {name}.SetGlobalBuffer({at});")
-    for name, kind in work.items():
-        at = f"reinterpret_cast<__gm__ {kind} *>(workspace)"
-        lines.append(f"        {name}.SetGlobalBuffer({at});")
-    lines += [f"        {s} = tiling->{s};" for s in symbols]
+    for w in plan.work:
+        start = w.offset.text() if w.offset.terms else "0"
+        at = f"reinterpret_cast<__gm__ {w.ctype} *>(workspace + {start} / 512 * 512)"
+        lines.append(f"        {w.name}.SetGlobalBuffer({at});")
     return [*lines, "    }"]
 
 
-def _method(
-    nest: FlatNest, number: int, key: int, phase: PhaseText, align: int, unit_lanes: int
-) -> list[str]:
+def _method(section: PhaseVariants, key: int, phase: PhaseText, *, mixed: bool) -> list[str]:
+    nest, number, unit_lanes = section.nest, section.number, section.unit_lanes
     roles, layout = phase.roles, phase.layout
+    cores = "GetBlockNum() * GetTaskRatio()" if mixed else "GetBlockNum()"
     kind = "whole rows" if roles.whole else "walked in steps"
     what = (
         f"    // Tiles of {roles.row or 'one row'} x {roles.col}"
@@ -145,7 +176,7 @@ def _method(
         "    {",
         f"        const int32_t tileHeight = static_cast<int32_t>(tiling->height{number});",
         f"        const int32_t tileWidth = static_cast<int32_t>(tiling->width{number});",
-        f"        const int32_t pitch = UpTo(tileWidth, {align});",
+        f"        const int32_t pitch = UpTo(tileWidth, {section.align});",
         f"        const int32_t tileLanes = UpTo(tileHeight * pitch, {unit_lanes});",
         f"        const int32_t tileCols = UpTo(pitch, {unit_lanes});",
         f"        const int32_t tileRows = UpTo(tileHeight, {unit_lanes});",
@@ -163,8 +194,8 @@ def _method(
         tasks.append("colTiles")
     lines.append(f"        const int64_t tasks = {' * '.join(tasks) or '1'};")
     lines += [
-        "        const int64_t first = tasks * GetBlockIdx() / GetBlockNum();",
-        "        const int64_t last = tasks * (GetBlockIdx() + 1) / GetBlockNum();",
+        f"        const int64_t first = tasks * GetBlockIdx() / ({cores});",
+        f"        const int64_t last = tasks * (GetBlockIdx() + 1) / ({cores});",
     ]
     for room in layout.rooms():
         lines += _room(room, unit_lanes)
@@ -202,30 +233,3 @@ def _room(room: Room, unit_lanes: int) -> list[str]:
         f"        TQue<TPosition::{place}, {room.depth}> {room.name};",
         f"        pipe.InitBuffer({room.name}, {room.depth}, static_cast<uint32_t>({size}));",
     ]
-
-
-def _entry(symbol: str, names: Sequence[str], phases: Sequence[PhaseVariants]) -> list[str]:
-    given = ", ".join(f"GM_ADDR {n}" for n in names)
-    lines = [
-        f'extern "C" __global__ __aicore__ void {symbol}({given}, GM_ADDR workspace, GM_ADDR tiling)',
-        "{",
-        f"    {symbol}_detail::Kernel kernel;",
-        f"    kernel.Init({', '.join(names)}, workspace, tiling);",
-    ]
-    for position, phase in enumerate(phases):
-        if position:
-            before = phases[position - 1]
-            lines.append("    AscendC::PipeBarrier<PIPE_ALL>();")
-            if before.synchronised:
-                lines.append("    AscendC::SyncAll();")
-            lines.append("    kernel.pipe.Reset();")
-        n = phase.number
-        if len(phase.variants) == 1:
-            lines.append(f"    kernel.Phase{n}Way0();")
-            continue
-        kind = f"reinterpret_cast<const __gm__ {symbol}_Tiling *>(tiling)"
-        lines.append(f"    switch ({kind}->key{n}) {{")
-        for key in range(len(phase.variants)):
-            lines.append(f"        case {key}: kernel.Phase{n}Way{key}(); break;")
-        lines += ["        default: break;", "    }"]
-    return [*lines, "}"]

@@ -19,7 +19,7 @@ from kernel_gen.codegen.ascend.reduction import Reductions
 from kernel_gen.codegen.ascend.roles import Roles, extent_text, phase_accesses
 from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Value, lanes_of, steps_of
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, Writer
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear, Poly
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear
 from kernel_gen.codegen.cpu.phases import Stage, closure, reductions, store_axes
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.index import AxisTerm, Index
@@ -31,9 +31,9 @@ _DECLARED = re.compile(r"^(?:const )?int(?:32|64)_t (\w+) = ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Where later phases find a reduction: its offset in the workspace, in 4-byte elements."""
+    """Where later phases find a reduction: a tensor in the workspace, dense over its axes."""
 
-    base: Poly
+    place: Place
     at: Linear
 
 
@@ -64,7 +64,7 @@ class PhaseEmitter:
         self._w = Writer(unit_lanes)
         self._memos: list[dict[int, Operand]] = [{}]
         self._bound: dict[str, str] = {}
-        self._pending: list[tuple[FlatStore | Shared, int, Value]] = []
+        self._pending: list[tuple[FlatStore | Shared, Value]] = []
         self._loads = self._stores = 0
         self._live = nest.statement_axes()
         self._addresses = Addresses(nest, places)
@@ -221,9 +221,7 @@ class PhaseEmitter:
         for number in sorted(closure(self.nest, roots, frozenset(reductions(self.nest)))):
             s = self.nest.statements[number]
             if not set(self.roles.walked) & self._live[number] and not self._is_index(number):
-                if isinstance(s, Reduce) and number not in self._memos[0]:
-                    self._value(number)
-                elif not isinstance(s, Reduce):
+                if (isinstance(s, Reduce) and number not in self._memos[0]) or not isinstance(s, Reduce):
                     self._value(number)
 
     def _is_index(self, number: int) -> bool:
@@ -333,13 +331,8 @@ class PhaseEmitter:
         return v
 
     def _shared_load(self, number: int, reduce: Reduce) -> Value:
-        place = _workspace(HELD[reduce.dtype])
-        load = FlatLoad(-1, self._shared_at(number), reduce.dtype)
-        return self._read(load, place, number)
-
-    def _shared_at(self, number: int) -> Linear:
         spot = self.shared[number]
-        return Linear(spot.at.terms, spot.base)
+        return self._read(FlatLoad(-1, spot.at, reduce.dtype), spot.place, number)
 
     def _position(self, s: IndexValue, lanes: Lanes) -> Value:
         """Positions as int32: start + step · lane along each axis of the tile, or one by one."""
@@ -403,20 +396,18 @@ class PhaseEmitter:
             v = self._w.constant(v.value, HELD[self.nest.statements[store.statement].dtype], lanes)
         v = self._w.spread(self._w.as_half(v) if v.ctype == "bits" else v, lanes)
         v = as_stored(self._w, v, buffer.type.dtype)
-        self._pending.append((store, k, v))
+        self._pending.append((store, v))
 
     def _share(self, number: int) -> None:
         v = self._value(number)
         assert isinstance(v, Value)
-        self._pending.append((self.shared[number], number, self._w.scalar("Muls", v, 1)))
+        self._pending.append((self.shared[number], self._w.scalar("Muls", v, 1)))
 
     def _flush(self) -> None:
         """Copies the finished tiles of this body out."""
-        for target, number, v in self._pending:
-            if isinstance(target, FlatStore):
-                self._copy_out(target.at, self.places[target.buffer], v)
-            else:
-                self._copy_out(self._shared_at(number), _workspace(v.ctype), v)
+        for target, v in self._pending:
+            place = self.places[target.buffer] if isinstance(target, FlatStore) else target.place
+            self._copy_out(target.at, place, v)
         self._pending = []
 
     def _copy_out(self, at: Linear, place: Place, v: Value) -> None:
@@ -451,10 +442,6 @@ class PhaseEmitter:
         """No more buffers in queues than there are events for."""
         if min(max(self._loads, self._stores), MOST_QUEUES) * self.depth > MOST_QUEUES:
             self.depth = 1
-
-
-def _workspace(ctype: str) -> Place:
-    return Place(f"work_{ctype.removesuffix('_t')}", ctype)
 
 
 def _drop_unused(body: Body) -> None:

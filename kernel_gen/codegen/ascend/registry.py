@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.ascend.cube import CubeTemplate
 from kernel_gen.codegen.ascend.vector import VectorTemplate
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.target import Target
@@ -9,4 +10,8 @@ from kernel_gen.ir.target import Target
 
 def templates(target: Target) -> tuple[Template, ...]:
     """All templates for `target`."""
-    return (VectorTemplate("elementwise", reduces=False), VectorTemplate("reduce", reduces=True))
+    return (
+        CubeTemplate(),
+        VectorTemplate("elementwise", reduces=False),
+        VectorTemplate("reduce", reduces=True),
+    )

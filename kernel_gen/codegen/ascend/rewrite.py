@@ -65,11 +65,12 @@ class _Rewrite:
         self._made.append(statement)
         return len(self._made) - 1
 
-    def _compute(self, op: str, args: tuple[int, ...], dtype: DType, **attributes: object) -> int:
-        return self._add(Compute(op, args, dtype, attrs(**attributes)))
+    def _compute(self, op: str, args: tuple[int, ...], dtype: DType) -> int:
+        attributes = attrs(dtype=dtype) if op == "cast" else ()
+        return self._add(Compute(op, args, dtype, attributes))
 
     def _const(self, value: float, dtype: DType) -> int:
-        return self._compute("const", (), dtype, value=value)
+        return self._add(Compute("const", (), dtype, attrs(value=value)))
 
     def _reduce(self, number: int, r: Reduce) -> int:
         dtype = self._made[r.arg].dtype
@@ -77,9 +78,9 @@ class _Rewrite:
             return self._position(r, dtype)
         if r.op in ("any", "all") or dtype is DType.BOOL:
             op = {"any": "amax", "all": "amin", "sum": "amax", "prod": "amin"}.get(r.op, r.op)
-            as_float = self._compute("cast", (r.arg,), DType.F32, dtype=DType.F32)
+            as_float = self._compute("cast", (r.arg,), DType.F32)
             made = self._add(Reduce(op, as_float, r.axes, DType.F32))
-            return self._compute("cast", (made,), r.dtype, dtype=r.dtype)
+            return self._compute("cast", (made,), r.dtype)
         if r.op in ("amax", "amin") and dtype.is_float and not self._shows_anyway(number):
             return self._extreme(r, dtype)
         return self._add(r)
@@ -109,7 +110,7 @@ class _Rewrite:
         at = self._add(IndexValue(index, DType.I32))
         position = self._compute("where", (hit, at, self._const(2**31 - 1, DType.I32)), DType.I32)
         least = self._add(Reduce("amin", position, r.axes, DType.I32))
-        return self._compute("cast", (least,), r.dtype, dtype=r.dtype)
+        return self._compute("cast", (least,), r.dtype)
 
     def _shows_anyway(self, number: int) -> bool:
         """Whether a NaN under reduction `number` makes every value stored after it NaN: all paths

@@ -7,16 +7,17 @@ shape where there is one, else by a cost expression over all splits that fit the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernel_gen.codegen.ascend.kernel_text import PhaseVariants, buffer_names
+from kernel_gen.codegen.ascend.cube_text import CubePhase
+from kernel_gen.codegen.ascend.cube_tiling import CUBE_TILING
+from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import total_text
 from kernel_gen.codegen.ascend.steps import Lanes
-from kernel_gen.codegen.cpu.linear import FlatNest, Poly
 from kernel_gen.ir.loopnest import Buffer
 
 
@@ -31,19 +32,25 @@ class TunedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the tiling function knows of the chip. `ub_bytes` is what a kernel may use."""
+    """What the tiling function knows of the chip. `ub_bytes` is what a kernel may use; rates are of
+    one core while all of them read."""
 
     ub_bytes: int
     cores: int
-    bytes_per_cycle: float  # of one core when all read and write global memory
+    bytes_per_cycle: float
+    cube_cores: int
+    cube_bytes_per_cycle: float
 
 
-def struct_text(symbol: str, symbols: Sequence[str], phases: Sequence[PhaseVariants]) -> str:
+def struct_text(plan: KernelPlan, symbol: str) -> str:
     """The header that kernel and tiling function share."""
-    fields = [*(f"int64_t {s};" for s in symbols)]
-    for phase in phases:
-        n = phase.number
-        fields += [f"int64_t height{n};", f"int64_t width{n};", f"int64_t key{n};"]
+    fields = [f"int64_t {s};" for s in plan.symbols]
+    for section in plan.sections:
+        n = section.number
+        parts = ("tileM", "tileN", "tileK", "chunkK")
+        if isinstance(section, PhaseVariants):
+            parts = ("height", "width", "key")
+        fields += [f"int64_t {part}{n};" for part in parts]
     body = "\n".join(f"    {f}" for f in fields)
     return (
         f"// What {symbol} is told of a call: extents, then the tile of each phase.\n"
@@ -51,7 +58,7 @@ def struct_text(symbol: str, symbols: Sequence[str], phases: Sequence[PhaseVaria
     )
 
 
-_COMMON = """\
+_PARTS = """\
 int64_t UpTo(int64_t value, int64_t step)
 {
     return (value + step - 1) / step * step;
@@ -61,13 +68,15 @@ int64_t Parts(int64_t extent, int64_t size)
 {
     return (extent + size - 1) / size;
 }
+"""
 
+_COMMON = """\
 // One way to run a phase. A free extent may be cut into tiles; a split one is shared by cores, others
 // are walked by one core.
 struct Way {
     int64_t rows, cols, outer, walked;
     bool freeRows, freeCols, splitRows, splitCols;
-    int64_t passes;
+    int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
     double tileCycles, laneCycles;
     int64_t (*bytes)(int64_t, int64_t);
 };
@@ -86,7 +95,7 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     const int64_t steps =
         way.walked * (way.splitRows ? 1 : down) * (way.splitCols ? 1 : across) * way.passes;
     const int64_t share = Parts(*tasks, cores);
-    const double lanes = static_cast<double>(height * UpTo(width, kAlign)) * way.laneCycles;
+    const double lanes = static_cast<double>(height * UpTo(width, way.align)) * way.laneCycles;
     return static_cast<double>(share * steps) * (way.tileCycles + lanes) + lanes;
 }
 
@@ -99,13 +108,13 @@ Tile Choose(const Way &way, int64_t lanes, int64_t cores)
     for (int64_t i = 0; i < (way.freeCols ? 2 * count : 1); i++) {
         const int64_t across = factors[i % count] * (i < count ? 1 : cores);
         const int64_t all = way.cols > 0 ? way.cols : 1;
-        const int64_t part = across > 1 ? UpTo(Parts(all, across), kUnit) : all;
+        const int64_t part = across > 1 ? UpTo(Parts(all, across), way.unit) : all;
         const int64_t width = way.freeCols && part < all ? part : all;
         for (int64_t j = 0; j < (way.freeRows ? 2 * count : 1); j++) {
             const int64_t down = factors[j % count] * (j < count ? 1 : cores);
             const int64_t height =
                 way.freeRows ? Parts(way.rows > 0 ? way.rows : 1, down) : way.rows;
-            const bool small = !way.freeCols || width <= kUnit;
+            const bool small = !way.freeCols || width <= way.unit;
             const bool least = height <= 1 && small;
             if (height < 1 || width < 1 || height > kMostRows || way.bytes(height, width) > kUb ||
                 (lanes > 0 && height * width > lanes && !least)) {
@@ -124,55 +133,48 @@ Tile Choose(const Way &way, int64_t lanes, int64_t cores)
 
 
 def tiling_text(
-    symbol: str,
-    nest: FlatNest,
-    dims: Sequence[str],
-    derived: Mapping[str, Poly],
-    phases: Sequence[PhaseVariants],
-    limits: Limits,
-    tuned: Sequence[TunedPoint],
-    *,
-    align: int,
-    unit_lanes: int,
-    workspace: Poly,
+    plan: KernelPlan, symbol: str, limits: Limits, lanes: int, tuned: Sequence[TunedPoint]
 ) -> str:
-    """The tiling function's source."""
+    """The tiling function's source. `lanes` bounds a tile where no tuned point does (0: nothing)."""
+    vectors = [s for s in plan.sections if isinstance(s, PhaseVariants)]
     lines = [
         f"// Tiling of {symbol}: runs on the host, once per shape.",
-        "#include <cmath>" if dims else "",
+        *(["#include <cmath>"] if plan.dims and tuned else []),
         f'#include "{symbol}_tiling.h"',
         "",
         "namespace {",
         "",
-        f"constexpr int64_t kUb = {limits.ub_bytes};  // bytes of the unified buffer that are free",
         f"constexpr int64_t kCores = {limits.cores};",
-        f"constexpr int64_t kAlign = {align};  // lanes that a row is rounded up to",
-        f"constexpr int64_t kUnit = {unit_lanes};  // lanes of one comparison",
-        "constexpr int64_t kMostRows = 2040;  // 255 repeats of 8 rows",
         "",
-        _COMMON,
+        _PARTS,
     ]
-    for phase in phases:
+    if vectors:
+        lines += [
+            f"constexpr int64_t kUb = {limits.ub_bytes};  // bytes of the unified buffer",
+            "constexpr int64_t kMostRows = 2040;  // 255 repeats of 8 rows",
+            "",
+            _COMMON,
+        ]
+    if plan.has_cube:
+        lines.append(CUBE_TILING)
+    for phase in vectors:
         for key, variant in enumerate(phase.variants):
-            lines += _bytes(phase.number, key, variant, unit_lanes)
-    lines += [*_tuned(dims, tuned), "}  // namespace", ""]
-    lines += _function(symbol, nest, dims, derived, phases, limits, tuned, workspace)
-    return "\n".join(line for line in lines) + "\n"
+            lines += _bytes(phase, key, variant)
+    lines += [*_tuned(plan.dims, tuned), "}  // namespace", ""]
+    lines += _function(plan, symbol, limits, lanes, tuned)
+    return "\n".join(lines) + "\n"
 
 
-def _bytes(number: int, key: int, phase: PhaseText, unit_lanes: int) -> list[str]:
-    sizes = [
-        "    const int64_t pitch = UpTo(tileWidth, kAlign);",
-        "    [[maybe_unused]] const int64_t tileLanes = UpTo(tileHeight * pitch, kUnit);",
-        "    [[maybe_unused]] const int64_t tileCols = UpTo(pitch, kUnit);",
-        "    [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, kUnit);",
-    ]
-    total = total_text(phase.layout.rooms(), unit_lanes)
+def _bytes(phase: PhaseVariants, key: int, variant: PhaseText) -> list[str]:
+    unit = phase.unit_lanes
     return [
-        f"int64_t Bytes{number}Way{key}(int64_t tileHeight, int64_t tileWidth)",
+        f"int64_t Bytes{phase.number}Way{key}(int64_t tileHeight, int64_t tileWidth)",
         "{",
-        *sizes,
-        f"    return {total};",
+        f"    const int64_t pitch = UpTo(tileWidth, {phase.align});",
+        f"    [[maybe_unused]] const int64_t tileLanes = UpTo(tileHeight * pitch, {unit});",
+        f"    [[maybe_unused]] const int64_t tileCols = UpTo(pitch, {unit});",
+        f"    [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, {unit});",
+        f"    return {total_text(variant.layout.rooms(), unit)};",
         "}",
         "",
     ]
@@ -215,18 +217,16 @@ def _tuned(dims: Sequence[str], tuned: Sequence[TunedPoint]) -> list[str]:
 
 
 def _function(
+    plan: KernelPlan,
     symbol: str,
-    nest: FlatNest,
-    dims: Sequence[str],
-    derived: Mapping[str, Poly],
-    phases: Sequence[PhaseVariants],
     limits: Limits,
+    lanes: int,
     tuned: Sequence[TunedPoint],
-    workspace: Poly,
 ) -> list[str]:
-    given = ", ".join(dims) or "none"
+    dims = plan.dims
     lines = [
-        f"// dims: {given}. Returns 0; 1 for another number of dims; 2 where no tile fits.",
+        f"// dims: {', '.join(dims) or 'none'}. Returns 0; 1 for another number of dims; 2 where no "
+        "tile fits.",
         f'extern "C" int tiling_{symbol}(const int64_t *dims, int nDims, {symbol}_Tiling *out,',
         "    uint32_t *blockDim, uint64_t *workspaceBytes)",
         "{",
@@ -236,20 +236,26 @@ def _function(
     ]
     if not dims:
         lines.append("    static_cast<void>(dims);")
-    for position, name in enumerate(dims):
-        lines.append(f"    const int64_t {name} = dims[{position}];")
-    lines += [f"    const int64_t {name} = {poly.text()};" for name, poly in derived.items()]
-    lines += [f"    out->{name} = {name};" for name in (*dims, *derived)]
-    lines += [
-        "    int64_t lanes = 0, cores = kCores, most = 1;",
-        *(["    lanes = Nearest(dims).lanes;", "    cores = Nearest(dims).cores;"]
-          if tuned else []),
-    ]  # fmt: skip
-    for phase in phases:
-        lines += _phase(nest, phase, limits)
-    lines += [
-        "    *blockDim = static_cast<uint32_t>(most < cores ? most : cores);",
-        f"    *workspaceBytes = static_cast<uint64_t>({workspace.text()});",
+    lines += [f"    const int64_t {name} = dims[{k}];" for k, name in enumerate(dims)]
+    lines += [f"    const int64_t {name} = {poly.text()};" for name, poly in plan.derived.items()]
+    lines += [f"    out->{name} = {name};" for name in plan.symbols]
+    known = ("Nearest(dims).lanes", "Nearest(dims).cores") if tuned else (str(lanes), "kCores")
+    if plan.has_vector:
+        lines.append(f"    const int64_t lanes = {known[0]};")
+    lines += [f"    const int64_t cores = {known[1]};", "    int64_t most = 1;"]
+    mixed = plan.has_cube and plan.has_vector
+    for section in plan.sections:
+        if isinstance(section, CubePhase):
+            lines += _cube(section, limits)
+        else:
+            lines += _phase(section, limits, mixed=mixed)
+    most = "cores" if not plan.has_cube else f"Parts(cores * {limits.cube_cores}, {limits.cores})"
+    work = plan.workspace.text() if plan.workspace.terms else "0"
+    return [
+        *lines,
+        f"    const int64_t bound = {most};",
+        "    *blockDim = static_cast<uint32_t>(most < bound ? most : bound);",
+        f"    *workspaceBytes = static_cast<uint64_t>({work});",
         "    return 0;",
         "}",
         "",
@@ -258,16 +264,36 @@ def _function(
         f"    return sizeof({symbol}_Tiling);",
         "}",
     ]
-    return lines
 
 
-def _phase(nest: FlatNest, phase: PhaseVariants, limits: Limits) -> list[str]:
+def _cube(p: CubePhase, limits: Limits) -> list[str]:
+    n = p.number
+    batch = " * ".join(e for _, e in p.batch) or "1"
+    lines = ["    {"]
+    for operand in (p.lhs, p.rhs):
+        if operand.stride.const is None:
+            lines += [f"        if ({operand.stride.text()} > 65535) {{", "            return 2;",
+                      "        }"]  # fmt: skip
+    return [
+        *lines,
+        f"        const Blocking b = Block({p.m}, {p.n}, {p.k}, {batch}, {p.size}, "
+        f"{limits.cube_cores}, {limits.cube_bytes_per_cycle:.2f});",
+        f"        out->tileM{n} = b.m;",
+        f"        out->tileN{n} = b.n;",
+        f"        out->tileK{n} = b.k;",
+        f"        out->chunkK{n} = b.chunk;",
+        "        most = b.tasks > most ? b.tasks : most;",
+        "    }",
+    ]
+
+
+def _phase(phase: PhaseVariants, limits: Limits, *, mixed: bool) -> list[str]:
     n = phase.number
     lines = ["    {", "        Tile tile = {0, 0, 0, 0.0};"]
     for key, variant in enumerate(phase.variants):
         lines += [
             "        if (tile.height == 0) {",
-            f"            const Way way = {_way(nest, n, key, variant, limits)};",
+            f"            const Way way = {_way(phase, key, variant, limits)};",
             "            tile = Choose(way, lanes, cores);",
             "            if (tile.height == 0) {",
             "                tile = Choose(way, 0, cores);",
@@ -275,6 +301,7 @@ def _phase(nest: FlatNest, phase: PhaseVariants, limits: Limits) -> list[str]:
             f"            out->key{n} = {key};",
             "        }",
         ]
+    tasks = "Parts(tile.tasks, 2)" if mixed else "tile.tasks"
     return [
         *lines,
         "        if (tile.height == 0) {",
@@ -282,32 +309,33 @@ def _phase(nest: FlatNest, phase: PhaseVariants, limits: Limits) -> list[str]:
         "        }",
         f"        out->height{n} = tile.height;",
         f"        out->width{n} = tile.width;",
-        "        most = tile.tasks > most ? tile.tasks : most;",
+        f"        const int64_t tasks = {tasks};",
+        "        most = tasks > most ? tasks : most;",
         "    }",
     ]
 
 
-def _way(nest: FlatNest, number: int, key: int, phase: PhaseText, limits: Limits) -> str:
-    roles = phase.roles
+def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> str:
+    roles, nest = phase.roles, section.nest
     inner = set(roles.phase.inner)
     rows = nest.extent_text(roles.row) if roles.row else "1"
     cols = extent_text(nest, roles.col)
     outer = " * ".join(nest.extent_text(a) for a in roles.outer) or "1"
     others = [a for a in roles.walked if a not in (roles.row, roles.col)]
     walked = " * ".join(nest.extent_text(a) for a in others) or "1"
-
-    def flag(value: bool) -> str:
-        return "true" if value else "false"
-
     free_rows = roles.row is not None and not (roles.whole and roles.row in inner)
     free_cols = not (roles.whole and roles.col in inner)
     passes = len(roles.phase.stages) if roles.walked else 1
     moved, vectors = _work(phase)
     lane = max(moved / limits.bytes_per_cycle, vectors / 64)
-    flags = ", ".join(map(flag, (free_rows, free_cols, phase.splits_rows, phase.splits_cols)))
+    flags = ", ".join(
+        "true" if f else "false"
+        for f in (free_rows, free_cols, phase.splits_rows, phase.splits_cols)
+    )
     return (
-        f"{{{rows}, {cols}, {outer}, {walked}, {flags}, {passes}, {500 + 25 * vectors}.0, "
-        f"{lane:.4f}, Bytes{number}Way{key}}}"
+        f"{{{rows}, {cols}, {outer}, {walked}, {flags}, {passes}, {section.align}, "
+        f"{section.unit_lanes}, {500 + 25 * vectors}.0, {lane:.4f}, "
+        f"Bytes{section.number}Way{key}}}"
     )
 
 

@@ -1,0 +1,186 @@
+"""Template "cube": one matrix product on the cube cores, anything around it on the vector cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kernel_gen.codegen.ascend.check import refuse_nest
+from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand, can_load
+from kernel_gen.codegen.ascend.files import delivered
+from kernel_gen.codegen.ascend.kernel_text import KernelPlan
+from kernel_gen.codegen.ascend.memory import STORED, Addresses, Place
+from kernel_gen.codegen.ascend.plan import Sections, UnfitError, limits_of
+from kernel_gen.codegen.ascend.product import SplitNest, split
+from kernel_gen.codegen.ascend.shape import shaped
+from kernel_gen.codegen.ascend.vector import LANES, places_of
+from kernel_gen.codegen.cpu.linear import Linear, Poly, product
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InvalidGraph, Refusal
+from kernel_gen.ir.index import AxisTerm
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
+from kernel_gen.schedule.words import decisions
+
+_LONGEST_ROW = 65535  # elements from row to row of an operand, as the copy to fractals counts
+
+
+@dataclass(frozen=True, slots=True)
+class CubeTemplate:
+    """Matmul and batched matmul in fp16, bf16 or fp32 with any prologue and epilogue."""
+
+    name: str = "cube"
+
+    def refuse(self, nest: LoopNest, target: Target) -> Refusal | None:
+        if target.kind is DeviceKind.CPU:
+            return Refusal("wrong-device", "template cube generates code for NPUs")
+        parts = _split(nest)
+        if isinstance(parts, Refusal):
+            return parts
+        for part in (parts.prologue, parts.epilogue):
+            refused = refuse_nest(part) if part is not None else None
+            if refused is not None:
+                return refused
+        made = _phase(parts, 0)
+        return made if isinstance(made, Refusal) else None
+
+    def space(self, nest: LoopNest, target: Target) -> Space:
+        refused = self.refuse(nest, target)
+        if refused is not None:
+            raise InvalidGraph(refused.sentence)
+        cores = limits_of(target).cores
+        parameters = (
+            Parameter("column", (0, 1)),
+            Parameter("row", (0, 1)),
+            Parameter("lanes", LANES),
+            Parameter("buffers", (1, 2)),
+            Parameter("cores", tuple(sorted({max(cores // 4, 1), max(cores // 2, 1), cores}))),
+            Parameter("walk", ("whole", "steps")),
+        )
+        first: dict[str, Choice] = {
+            "column": 0, "row": 0, "lanes": 0, "buffers": 2, "cores": cores, "walk": "whole",
+        }  # fmt: skip
+        return Space(parameters, (tuple(first.items()),))
+
+    def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
+        schedule = Schedule(self.name, decisions(point))
+        try:
+            _planned(nest, schedule, target)
+        except UnfitError as unfit:
+            return unfit.refusal
+        return schedule
+
+    def generate(
+        self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
+    ) -> KernelSource:
+        try:
+            plan = _planned(nest, schedule, target)
+        except UnfitError as unfit:
+            raise InvalidGraph(unfit.refusal.sentence) from unfit
+        return delivered(plan, self.name, symbol, schedule, target)
+
+
+@lru_cache(maxsize=256)
+def _split(nest: LoopNest) -> SplitNest | Refusal:
+    return split(shaped(nest))
+
+
+@lru_cache(maxsize=64)
+def _planned(nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
+    parts = _split(nest)
+    if isinstance(parts, Refusal):
+        raise InvalidGraph(parts.sentence)
+    flat = parts.shape.nest
+    sections = Sections(target, schedule)
+    places = _places(parts)
+    for number, buffer in enumerate(parts.buffers):
+        if number >= len(flat.buffers):
+            kind = buffer.type
+            place = places[number]
+            sections.reserve(place.name, place.ctype, product(kind.shape), kind.dtype.bytes)
+    if parts.prologue is not None:
+        sections.add(parts.prologue, places)
+    made = _phase(parts, len(sections.sections))
+    if isinstance(made, Refusal):
+        raise UnfitError(made)
+    sections.sections.append(made)
+    if parts.epilogue is not None:
+        sections.add(parts.epilogue, places)
+    return KernelPlan(
+        flat, flat.buffers, parts.shape.symbols(), parts.shape.derived,
+        tuple(sections.sections), tuple(sections.work.values()), sections.workspace,
+    )  # fmt: skip
+
+
+def _places(parts: SplitNest) -> dict[int, Place]:
+    """Global tensors: the nest's buffers, then those in the workspace."""
+    places = places_of(parts.shape.nest)
+    for number in range(len(places), len(parts.buffers)):
+        places[number] = Place(f"between{number}", STORED[parts.buffers[number].type.dtype])
+    return places
+
+
+def _phase(parts: SplitNest, number: int) -> CubePhase | Refusal:
+    axes, nest = parts.axes, parts.shape.nest
+    places = _places(parts)
+    size = parts.buffers[parts.left].type.dtype.bytes
+    lhs = _operand(parts, places, parts.left, parts.lhs, axes.m, axes.k)
+    rhs = _operand(parts, places, parts.right, parts.rhs, axes.n, axes.k)
+    out = _operand(parts, places, parts.out, parts.result, axes.m, axes.n)
+    for operand in (lhs, rhs, out):
+        if isinstance(operand, Refusal):
+            return operand
+    assert isinstance(lhs, MatrixOperand)
+    assert isinstance(rhs, MatrixOperand)
+    assert isinstance(out, MatrixOperand)
+    if not out.k_contiguous:
+        return Refusal("operand-layout", "the result is not contiguous along its columns")
+    if not can_load(True, lhs.k_contiguous, size) or not can_load(False, rhs.k_contiguous, size):
+        return Refusal("operand-layout", "fp32 is not transposed on its way to the cube unit")
+    return CubePhase(
+        number,
+        tuple((a, nest.extent_text(a)) for a in axes.batch),
+        nest.extent_text(axes.m) if axes.m else "1",
+        nest.extent_text(axes.n) if axes.n else "1",
+        nest.extent_text(axes.k),
+        lhs,
+        rhs,
+        out,
+        size,
+        parts.relu,
+    )
+
+
+def _operand(
+    parts: SplitNest,
+    places: dict[int, Place],
+    buffer: int,
+    at: Linear,
+    outer: str | None,
+    k: str | None,
+) -> MatrixOperand | Refusal:
+    """A matrix with rows along `outer` or along `k`."""
+    batch = Linear(
+        tuple(
+            (t, c) for t, c in at.terms if not (isinstance(t, AxisTerm) and t.axis in (outer, k))
+        ),
+        at.const,
+    )
+    bound = {a: a for a in parts.axes.batch}
+    if not batch.axes() <= set(bound):
+        return Refusal("operand-layout", f"buffer {buffer} is not a matrix for each batch")
+    offset = Addresses(parts.shape.nest, places).offset(batch, bound)
+    across = at.coeff(k) if k else Poly.of(1)
+    down = at.coeff(outer) if outer else Poly.of(0)
+    extent = Poly.of(parts.shape.nest.extent(k)) if k else Poly.of(1)
+    if across.const == 1:
+        stride, contiguous = (down if down.terms else extent), True
+    elif down.const == 1 or not down.terms:
+        stride, contiguous = across, False
+    else:
+        return Refusal("operand-layout", f"buffer {buffer} has no contiguous axis")
+    if stride.const is not None and not 0 < stride.const <= _LONGEST_ROW:
+        if buffer != parts.out:
+            return Refusal("operand-layout", f"rows of buffer {buffer} are {stride.const} apart")
+    return MatrixOperand(places[buffer], offset, stride, contiguous)

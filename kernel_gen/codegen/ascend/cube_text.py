@@ -1,0 +1,262 @@
+"""The text of a matrix product on the cube cores.
+
+    tiles of C, dealt out to the cores
+        k in chunks:   GM -> L1 (row-major to fractals), both operands double-buffered
+            k in steps:    L1 -> L0A, L0B; Mmad into L0C
+        L0C -> GM by Fixpipe, converted, with ReLU where the nest has one
+
+Fractals hold 16 rows of 32 B. L0A wants them row by row (ZZ), L0B column by column (ZN): an operand
+whose k is contiguous in memory comes that way from the copy, others are transposed on the way to L0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_gen.codegen.ascend.memory import Place
+from kernel_gen.codegen.cpu.linear import Poly
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixOperand:
+    """One matrix in global memory. `offset` is C++ text of its first element for the batch axes;
+    `stride` of its rows. `k_contiguous`: rows run along k."""
+
+    place: Place
+    offset: str
+    stride: Poly
+    k_contiguous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CubePhase:
+    """One batched product. Extents are C++ texts; `batch` are (axis, extent), outermost first."""
+
+    number: int
+    batch: tuple[tuple[str, str], ...]
+    m: str
+    n: str
+    k: str
+    lhs: MatrixOperand
+    rhs: MatrixOperand
+    out: MatrixOperand
+    size: int  # bytes of an operand's element
+    relu: bool
+
+    @property
+    def synchronised(self) -> bool:
+        return True
+
+
+_LOAD_A = {
+    # m blocks of k fractals each, `mFractals` apart
+    (True, 2): """\
+for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
+    LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
+             LoadData2DParams(0, static_cast<uint8_t>(kBlocks), static_cast<uint16_t>(UpTo(m, 16) / 16),
+                              0, 0, false, 0));
+}""",
+    (False, 2): """\
+for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
+    LoadData(a2[i * kBlocks * fractal], a1[i * UpTo(kLength, 16) * 16 + k0 * 16],
+             LoadData2DParams(0, static_cast<uint8_t>(kBlocks), 1, 0, 0, true, 0));
+}""",
+}
+_LOAD_B = {
+    (True, 2): """\
+for (int32_t i = 0; i < kBlocks; i++) {
+    LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * nFractals * fractal],
+             LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
+}""",
+    (False, 2): """\
+for (int32_t i = 0; i < kBlocks; i++) {
+    LoadData(b2[i * nFractals * fractal], b1[(k0 / 16 + i) * fractal],
+             LoadData2DParams(0, static_cast<uint8_t>(nFractals),
+                              static_cast<uint16_t>(UpTo(kLength, 16) / 16), 0, 0, true, 0));
+}""",
+    # squares of two fractals, which lie side by side in slabs of 16 rows
+    (False, 4): """\
+for (int32_t i = 0; i < (kBlocks + 1) / 2; i++) {
+    LoadDataWithTranspose(b2[2 * i * nFractals * fractal], b1[(k0 + 16 * i) * UpTo(n, 16)],
+                          LoadData2dTransposeParams(0, static_cast<uint8_t>(nFractals), 1, 0,
+                                                    static_cast<uint16_t>(nFractals - 1), 0));
+}""",
+}
+_LOAD_A[True, 4] = _LOAD_A[True, 2]
+_LOAD_B[True, 4] = _LOAD_B[True, 2]
+
+
+def can_load(left: bool, k_contiguous: bool, size: int) -> bool:
+    """Whether an operand of this layout and element size can be read."""
+    return (k_contiguous, size) in (_LOAD_A if left else _LOAD_B)
+
+
+CUBE_FUNCTIONS: dict[str, str] = {
+    "CopyFractals": """\
+// `rows` rows of `cols` elements to columns of fractals in L1, whose rows are rounded up to 16: rows
+// beyond are zero.
+template <typename T>
+__aicore__ inline void CopyFractals(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
+                                    int32_t cols, int64_t stride)
+{
+    const int32_t padded = UpTo(rows, 16);
+    if (padded != rows) {
+        const int32_t blocks = UpTo(cols, kBlock<T>) / kBlock<T> * padded;
+        Fill(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
+        PipeBarrier<PIPE_MTE2>();
+    }
+    DataCopy(d, x,
+             Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(cols), 0,
+                         static_cast<uint16_t>(stride), static_cast<uint16_t>(padded), 1, 0));
+}""",
+    "CopySlabs": """\
+// The same in slabs of 16 rows, each with its fractals side by side.
+template <typename T>
+__aicore__ inline void CopySlabs(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
+                                 int32_t cols, int64_t stride)
+{
+    const int32_t slab = 16 * UpTo(cols, 16);
+    if (rows % 16 != 0 || cols % 16 != 0) {
+        const int32_t blocks = UpTo(rows, 16) / 16 * slab / kBlock<T>;
+        Fill(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
+        PipeBarrier<PIPE_MTE2>();
+    }
+    for (int32_t r = 0; r < rows; r += 16) {
+        DataCopy(d[r / 16 * slab], x[r * stride],
+                 Nd2NzParams(1, static_cast<uint16_t>(AtMost(16, rows - r)),
+                             static_cast<uint16_t>(cols), 0, static_cast<uint16_t>(stride), 16, 1, 0));
+    }
+}""",
+}
+"""Device functions, as in `device.FUNCTIONS`."""
+
+
+def cube_method(p: CubePhase) -> list[str]:
+    """The method of the kernel class that computes a product."""
+    n, c0 = p.number, 32 // p.size
+    kind = p.lhs.place.ctype
+    body = [
+        f"// {'Batched product' if p.batch else 'Product'} of {p.lhs.place.name} and "
+        f"{p.rhs.place.name}; each cube core takes a share of the tiles.",
+        f"__aicore__ inline void Product{n}()",
+        "{",
+        f"    constexpr int32_t fractal = 16 * {c0};",
+        f"    const int32_t tileM = static_cast<int32_t>(tiling->tileM{n});",
+        f"    const int32_t tileN = static_cast<int32_t>(tiling->tileN{n});",
+        f"    const int32_t tileK = static_cast<int32_t>(tiling->tileK{n});",
+        f"    const int32_t chunkK = static_cast<int32_t>(tiling->chunkK{n});",
+        "    TQue<TPosition::A1, 2> a1Queue;",
+        "    TQue<TPosition::B1, 2> b1Queue;",
+        "    TQue<TPosition::A2, 2> a2Queue;",
+        "    TQue<TPosition::B2, 2> b2Queue;",
+        "    TQue<TPosition::CO1, 1> cQueue;",
+        f"    pipe.InitBuffer(a1Queue, 2, static_cast<uint32_t>(tileM * chunkK * {p.size}));",
+        f"    pipe.InitBuffer(b1Queue, 2, static_cast<uint32_t>(tileN * chunkK * {p.size}));",
+        f"    pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * {p.size}));",
+        f"    pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(tileN * tileK * {p.size}));",
+        "    pipe.InitBuffer(cQueue, 1, static_cast<uint32_t>(tileM * tileN * 4));",
+        f"    const int64_t tilesM = ({p.m} + tileM - 1) / tileM;",
+        f"    const int64_t tilesN = ({p.n} + tileN - 1) / tileN;",
+        f"    const int64_t tasks = {' * '.join(e for _, e in p.batch) or '1'} * tilesM * tilesN;",
+        "    const int64_t first = tasks * GetBlockIdx() / GetBlockNum();",
+        "    const int64_t last = tasks * (GetBlockIdx() + 1) / GetBlockNum();",
+        "    for (int64_t task = first; task < last; task++) {",
+        *_indented(_task(p, kind), 8),
+        "    }",
+        "}",
+    ]
+    return _indented(body, 4)
+
+
+def _indented(lines: list[str], by: int) -> list[str]:
+    return [" " * by + part for line in lines for part in line.splitlines()]
+
+
+def _task(p: CubePhase, kind: str) -> list[str]:
+    lines = [
+        "int64_t left = task;",
+        "const int64_t m0 = left % tilesM * tileM;",
+        "left /= tilesM;",
+        "const int64_t n0 = left % tilesN * tileN;",
+    ]
+    if p.batch:
+        lines.append("left /= tilesN;")
+    for axis, extent in reversed(p.batch):
+        lines += [f"const int64_t {axis} = left % {extent};", f"left /= {extent};"]
+    return [
+        *lines,
+        f"const int32_t m = AtMost(tileM, {p.m} - m0);",
+        f"const int32_t n = AtMost(tileN, {p.n} - n0);",
+        "const int32_t nFractals = UpTo(n, 16) / 16;",
+        "LocalTensor<float> c = cQueue.AllocTensor<float>();",
+        f"for (int64_t k1 = 0; k1 < {p.k}; k1 += chunkK) {{",
+        f"    const int32_t kLength = AtMost(chunkK, {p.k} - k1);",
+        *_indented(_chunk(p, kind), 4),
+        "}",
+        *_result(p),
+    ]
+
+
+def _chunk(p: CubePhase, kind: str) -> list[str]:
+    a_at = _element(p.lhs, "m0", "k1")
+    b_at = _element(p.rhs, "n0", "k1")
+    a_shape = "m, kLength" if p.lhs.k_contiguous else "kLength, m"
+    b_shape = "n, kLength" if p.rhs.k_contiguous else "kLength, n"
+    slabs = not p.rhs.k_contiguous and p.size == 4
+    copy_b = "CopySlabs" if slabs else "CopyFractals"
+    lines = [
+        f"LocalTensor<{kind}> a1 = a1Queue.AllocTensor<{kind}>();",
+        f"CopyFractals(a1, {a_at}, {a_shape}, {p.lhs.stride.text()});",
+        "a1Queue.EnQue(a1);",
+        f"LocalTensor<{kind}> b1 = b1Queue.AllocTensor<{kind}>();",
+        f"{copy_b}(b1, {b_at}, {b_shape}, {p.rhs.stride.text()});",
+        "b1Queue.EnQue(b1);",
+        f"a1 = a1Queue.DeQue<{kind}>();",
+        f"b1 = b1Queue.DeQue<{kind}>();",
+        "for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {",
+        "    const int32_t k = AtMost(tileK, kLength - k0);",
+        f"    const int32_t kBlocks = UpTo(k, {32 // p.size}) / {32 // p.size};",
+        f"    LocalTensor<{kind}> a2 = a2Queue.AllocTensor<{kind}>();",
+        *_indented([_LOAD_A[p.lhs.k_contiguous, p.size]], 4),
+        "    a2Queue.EnQue(a2);",
+        f"    LocalTensor<{kind}> b2 = b2Queue.AllocTensor<{kind}>();",
+        *_indented([_LOAD_B[p.rhs.k_contiguous, p.size]], 4),
+        "    b2Queue.EnQue(b2);",
+        f"    a2 = a2Queue.DeQue<{kind}>();",
+        f"    b2 = b2Queue.DeQue<{kind}>();",
+        "    Mmad(c, a2, b2,",
+        "         MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(n),",
+        "                    static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));",
+        "    PipeBarrier<PIPE_M>();",
+        "    a2Queue.FreeTensor(a2);",
+        "    b2Queue.FreeTensor(b2);",
+        "}",
+        "a1Queue.FreeTensor(a1);",
+        "b1Queue.FreeTensor(b1);",
+    ]
+    return lines
+
+
+def _element(operand: MatrixOperand, outer: str, k: str) -> str:
+    """The first element of a block."""
+    row, column = (outer, k) if operand.k_contiguous else (k, outer)
+    return f"{operand.place.name}[{operand.offset} + {row} * {operand.stride.text()} + {column}]"
+
+
+def _result(p: CubePhase) -> list[str]:
+    quant = {"half": "F322F16", "bfloat16_t": "F322BF16"}.get(p.out.place.ctype)
+    at = f"{p.out.offset} + m0 * {p.out.stride.text()} + n0"
+    lines = [
+        "cQueue.EnQue(c);",
+        "c = cQueue.DeQue<float>();",
+        "FixpipeParamsV220 shape;",
+        "shape.nSize = static_cast<uint16_t>(n);",
+        "shape.mSize = static_cast<uint16_t>(m);",
+        "shape.srcStride = static_cast<uint16_t>(UpTo(m, 16));",
+        f"shape.dstStride = static_cast<uint32_t>({p.out.stride.text()});",
+    ]
+    if p.relu:
+        lines.append("shape.reluEn = true;")
+    if quant:
+        lines.append(f"shape.quantPre = QuantMode_t::{quant};")
+    return [*lines, f"Fixpipe({p.out.place.name}[{at}], c, shape);", "cQueue.FreeTensor(c);"]

@@ -1,0 +1,103 @@
+"""The kernel's entry: phases in order, with the barriers and flags between them.
+
+Vector phases that read each other's results through the workspace are kept apart by a barrier of all
+vector cores; a product waits for the vector cores before it, and the vector phases after it for the
+cube cores, by flags between cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kernel_gen.codegen.ascend.cube_text import CubePhase
+
+if TYPE_CHECKING:
+    from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants
+
+# Flags: vector cores to their cube core, cube cores among themselves, cube core to its vector cores.
+_PREPARED, _MULTIPLIED, _READY = 0, 1, 2
+
+
+def entry(plan: KernelPlan, symbol: str, names: Sequence[str]) -> list[str]:
+    """The extern "C" function."""
+    given = "".join(f"GM_ADDR {n}, " for n in names)
+    kinds = {(True, True): "MIX_AIC_1_2", (True, False): "AIC_ONLY", (False, True): "AIV_ONLY"}
+    kind = kinds[plan.has_cube, plan.has_vector]
+    lines = [
+        f'extern "C" __global__ __aicore__ void {symbol}({given}GM_ADDR workspace, GM_ADDR tiling)',
+        "{",
+        f"    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{kind});",
+        f"    {symbol}_detail::Kernel kernel;",
+        f"    kernel.Init({', '.join(names)}, workspace, tiling);",
+    ]
+    if not plan.has_cube:
+        lines += _vector(plan.sections, symbol, "    ", started=False)  # type: ignore[arg-type]
+    elif not plan.has_vector:
+        lines += [f"    kernel.Product{s.number}();" for s in plan.sections]
+    else:
+        lines += _mixed(plan, symbol)
+    return [*lines, "}"]
+
+
+def _vector(
+    phases: Sequence[PhaseVariants], symbol: str, indent: str, *, started: bool
+) -> list[str]:
+    """Vector phases one after another. `started`: some ran before."""
+    lines: list[str] = []
+    for position, phase in enumerate(phases):
+        if position or started:
+            lines.append("PipeBarrier<PIPE_ALL>();")
+            if position and phases[position - 1].synchronised:
+                lines.append("SyncAll();")
+            lines.append("kernel.pipe.Reset();")
+        n = phase.number
+        if len(phase.variants) == 1:
+            lines.append(f"kernel.Phase{n}Way0();")
+            continue
+        kind = f"reinterpret_cast<const __gm__ {symbol}_Tiling *>(tiling)"
+        lines.append(f"switch ({kind}->key{n}) {{")
+        for key in range(len(phase.variants)):
+            lines.append(f"    case {key}: kernel.Phase{n}Way{key}(); break;")
+        lines += ["    default: break;", "}"]
+    qualified = [
+        f"AscendC::{line}" if line.startswith(("PipeBarrier", "SyncAll")) else line
+        for line in lines
+    ]
+    return [indent + line for line in qualified]
+
+
+def _mixed(plan: KernelPlan, symbol: str) -> list[str]:
+    """Vector phases, the product, vector phases."""
+    at = next(i for i, s in enumerate(plan.sections) if isinstance(s, CubePhase))
+    before = [s for s in plan.sections[:at] if not isinstance(s, CubePhase)]
+    after = [s for s in plan.sections[at + 1 :] if not isinstance(s, CubePhase)]
+    lines = []
+    if before:
+        lines += [
+            "    if ASCEND_IS_AIV {",
+            *_vector(before, symbol, " " * 8, started=False),
+            "        AscendC::PipeBarrier<PIPE_ALL>();",
+            "        AscendC::SyncAll();",
+            f"        AscendC::CrossCoreSetFlag<2, PIPE_MTE3>({_PREPARED});",
+            "    }",
+        ]
+    lines.append("    if ASCEND_IS_AIC {")
+    if before:
+        lines.append(f"        AscendC::CrossCoreWaitFlag({_PREPARED});")
+    lines.append(f"        kernel.Product{plan.sections[at].number}();")
+    if after:
+        lines += [
+            f"        AscendC::CrossCoreSetFlag<0, PIPE_FIX>({_MULTIPLIED});",
+            f"        AscendC::CrossCoreWaitFlag({_MULTIPLIED});",
+            f"        AscendC::CrossCoreSetFlag<2, PIPE_FIX>({_READY});",
+        ]
+    lines.append("    }")
+    if after:
+        lines += [
+            "    if ASCEND_IS_AIV {",
+            f"        AscendC::CrossCoreWaitFlag({_READY});",
+            *_vector(after, symbol, " " * 8, started=bool(before)),
+            "    }",
+        ]
+    return lines

@@ -1,0 +1,230 @@
+"""Splitting a nest with a matrix product: what comes before, the product, what comes after.
+
+    relu(layer_norm(x)) @ w + b      vector: a' = relu(layer_norm(x))    to the workspace
+                                     cube:   c' = a' @ w                 to the workspace
+                                     vector: y = c' + b
+
+A product of plain operands whose result is stored as it is, or after a ReLU, needs the cube only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernel_gen.codegen.ascend.shape import Shaped
+from kernel_gen.codegen.cpu.linear import (
+    FlatLoad,
+    FlatNest,
+    FlatStore,
+    Linear,
+    flat_operands,
+    product,
+)
+from kernel_gen.codegen.cpu.phases import closure
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.index import AxisTerm
+from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Contract
+from kernel_gen.ir.types import TensorType
+
+_NARROW = (DType.F16, DType.BF16)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductAxes:
+    """Roles of a product's axes: of both operands, of one each, summed."""
+
+    batch: tuple[str, ...]
+    m: str | None
+    n: str | None
+    k: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitNest:
+    """`prologue` and `epilogue` are nests without products, None where there is nothing to do. Their
+    extra buffers follow the nest's own: `left`/`right` are buffers of the operands, `out` that of
+    the result; `lhs`, `rhs` and `result` say where their elements lie."""
+
+    shape: Shaped
+    axes: ProductAxes
+    buffers: tuple[Buffer, ...]
+    prologue: FlatNest | None
+    epilogue: FlatNest | None
+    left: int
+    right: int
+    out: int
+    lhs: Linear
+    rhs: Linear
+    result: Linear
+    relu: bool
+
+
+def contraction(nest: FlatNest) -> int | Refusal:
+    """The position of the only product of a nest."""
+    found = [i for i, s in enumerate(nest.statements) if isinstance(s, Contract)]
+    if not found:
+        return Refusal("no-product", "the nest multiplies no matrices")
+    if len(found) > 1:
+        return Refusal("products-chained", "a kernel for the NPU holds one matrix product")
+    return found[0]
+
+
+def product_axes(nest: FlatNest, at: int) -> ProductAxes | Refusal:
+    """Roles of the axes; more than one of an operand's own count as batch, the innermost stays."""
+    c = nest.statements[at]
+    assert isinstance(c, Contract)
+    live = nest.statement_axes()
+    left, right = live[c.lhs], live[c.rhs]
+    if len(c.axes) != 1 or c.axes[0] not in left & right:
+        return Refusal("operand-layout", f"the product sums over {c.axes}")
+    k = c.axes[0]
+    order = [a.name for a in nest.axes]
+    own_left = [a for a in order if a in left - right]
+    own_right = [a for a in order if a in right - left]
+    batch = [a for a in order if a in left & right and a != k] + own_left[:-1] + own_right[:-1]
+    return ProductAxes(
+        tuple(a for a in order if a in batch),
+        own_left[-1] if own_left else None,
+        own_right[-1] if own_right else None,
+        k,
+    )
+
+
+def split(shape: Shaped) -> SplitNest | Refusal:
+    """The three parts of a nest with one product."""
+    return _Splitter(shape).run()
+
+
+class _Splitter:
+    def __init__(self, shape: Shaped) -> None:
+        self._shape = shape
+        self._nest = shape.nest
+        self._buffers = list(shape.nest.buffers)
+        self._before: list[FlatStore] = []
+
+    def run(self) -> SplitNest | Refusal:
+        nest = self._nest
+        at = contraction(nest)
+        if isinstance(at, Refusal):
+            return at
+        axes = product_axes(nest, at)
+        if isinstance(axes, Refusal):
+            return axes
+        if DType.F64 in [b.type.dtype for b in nest.buffers]:
+            return Refusal("dtype-not-on-device", "the cube unit has no 64-bit floats")
+        c = nest.statements[at]
+        assert isinstance(c, Contract)
+        if not c.dtype.is_float:
+            return Refusal("narrow-sum", "integer products are not generated for the cube unit")
+        kind = self._operand_type(c)
+        left, lhs = self._operand(c.lhs, kind)
+        right, rhs = self._operand(c.rhs, kind)
+        direct = self._direct(at)
+        if direct is not None:
+            store, relu = direct
+            epilogue, out, result = None, store.buffer, store.at
+        else:
+            relu = False
+            epilogue, out, result = self._epilogue(at)
+        prologue = None
+        if self._before:
+            prologue = _pruned(nest, self._buffers, nest.statements, tuple(self._before))
+        return SplitNest(
+            self._shape, axes, tuple(self._buffers), prologue, epilogue, left, right, out, lhs,
+            rhs, result, relu,
+        )  # fmt: skip
+
+    def _operand_type(self, c: Contract) -> DType:
+        """The type that both operands have in memory."""
+        plain = [t for t in (self._plain(c.lhs), self._plain(c.rhs)) if t is not None]
+        narrow = [t for t in plain if t in _NARROW]
+        if plain:
+            return narrow[0] if narrow and len(set(plain)) == 1 else plain[0]
+        types = [b.type.dtype for b in self._nest.buffers if b.role is BufferRole.OUTPUT]
+        return types[0] if types[0] in _NARROW else DType.F32
+
+    def _plain(self, number: int) -> DType | None:
+        """The storage type of an operand that is read as it lies in memory."""
+        s = self._nest.statements[number]
+        if isinstance(s, FlatLoad) and not s.guards and not s.at.statements():
+            affine = all(isinstance(t, AxisTerm) for t, _ in s.at.terms)
+            dtype = self._nest.buffers[s.buffer].type.dtype
+            if affine and dtype in (*_NARROW, DType.F32):
+                return dtype
+        return None
+
+    def _operand(self, number: int, kind: DType) -> tuple[int, Linear]:
+        s = self._nest.statements[number]
+        if isinstance(s, FlatLoad) and self._plain(number) is kind:
+            return s.buffer, s.at
+        live = self._nest.statement_axes()[number]
+        at, buffer = self._tensor(live, kind)
+        self._before.append(FlatStore(buffer, at, number))
+        return buffer, at
+
+    def _tensor(self, live: frozenset[str], kind: DType) -> tuple[Linear, int]:
+        """A dense tensor over some axes, as a further buffer."""
+        axes = [a for a in self._nest.axes if a.name in live]
+        terms = [
+            (AxisTerm(a.name), product(x.extent for x in axes[i + 1 :])) for i, a in enumerate(axes)
+        ]
+        self._buffers.append(
+            Buffer(TensorType(kind, tuple(a.extent for a in axes)), BufferRole.OUTPUT)
+        )
+        return Linear(tuple(terms)), len(self._buffers) - 1
+
+    def _direct(self, at: int) -> tuple[FlatStore, bool] | None:
+        """The store of the bare result, and whether a ReLU comes first; None if more is done."""
+        nest = self._nest
+        if len(nest.stores) != 1:
+            return None
+        store = nest.stores[0]
+        stored = nest.buffers[store.buffer].type.dtype
+        number, relu = store.statement, False
+        while number != at:
+            s = nest.statements[number]
+            if not isinstance(s, Compute):
+                return None
+            if s.op == "relu" and not relu:
+                relu = True
+            elif not (s.op == "cast" and s.dtype in (stored, DType.F32)):
+                return None
+            number = s.args[0]
+        affine = all(isinstance(t, AxisTerm) for t, _ in store.at.terms) and not store.guards
+        return (store, relu) if affine and stored in (*_NARROW, DType.F32) else None
+
+    def _epilogue(self, at: int) -> tuple[FlatNest, int, Linear]:
+        nest = self._nest
+        result, out = self._tensor(nest.statement_axes()[at], DType.F32)
+        load = FlatLoad(out, result, nest.statements[at].dtype)
+        statements = (*nest.statements[:at], load, *nest.statements[at + 1 :])
+        return _pruned(nest, self._buffers, statements, nest.stores), out, result
+
+
+def _pruned(
+    nest: FlatNest,
+    buffers: list[Buffer],
+    statements: tuple[object, ...],
+    stores: tuple[FlatStore, ...],
+) -> FlatNest:
+    """A nest with what `stores` need only; statements keep their numbers, others become constants."""
+    whole = replace(nest, buffers=tuple(buffers), statements=statements, stores=stores)  # type: ignore[arg-type]
+    roots = [s.statement for s in stores]
+    for store in stores:
+        roots += sorted(store.at.statements())
+    kept = closure(whole, roots, frozenset())
+    nothing = Compute("const", (), DType.F32, (("value", 0.0),))
+    live = whole.statement_axes()
+    used = {a for n in kept for a in live[n]} | {a for s in stores for a in s.at.axes()}
+    for n in kept:
+        used |= set(getattr(whole.statements[n], "axes", ()))
+    axes: tuple[Axis, ...] = tuple(a for a in nest.axes if a.name in used)
+    return replace(
+        whole,
+        axes=axes or nest.axes[-1:],
+        statements=tuple(s if i in kept else nothing for i, s in enumerate(whole.statements)),
+    )
+
+
+__all__ = ["ProductAxes", "SplitNest", "contraction", "flat_operands", "product_axes", "split"]
