@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,14 +24,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from benchmarks.suite import zygote
 from benchmarks.suite.harness import Interrupted, Settings, run_workload
+from benchmarks.suite.harness import Progress as Tell
 from benchmarks.suite.peers import CONTENDERS, OURS
-from benchmarks.suite.processes import MALLOC, Gone
+from benchmarks.suite.processes import MALLOC, Gone, Zygotes
 from benchmarks.suite.records import Result, Timing, machine, results_from_json, to_json
 from benchmarks.suite.report import markdown
 from benchmarks.suite.targets import Target, targets
 from benchmarks.suite.workloads import BUILDERS, load_cases
 
 _INTERRUPTED = 130
+_LEAST_ROUNDS, _FEWEST_ROUNDS = 5, 3  # of a workload: usually, and where time is short
+_FIRST_SET_UP_SECONDS = 40.0  # guessed until a workload is done
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = _run_header(args)
     results = _resumed(args, run)
     store = _Record(args.output, run, settings.contenders)
-    interrupted = _measure(names, settings, results, store)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: keeps what there is
+    interrupted = _measure(names, settings, results, store, _Clock(args.minutes * 60))
     ordered = [results[name] for name in names if name in results]
     checked = [] if args.cases else _targets(args, ordered, interrupted)
     store.write(ordered, checked)
@@ -56,7 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cases", type=Path, help="a Python file with CASES")
     parser.add_argument("--contenders", default=",".join(CONTENDERS))
     parser.add_argument("--rounds", type=int, default=15, help="at most so many rounds")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of rounds per workload")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of rounds per workload")
+    parser.add_argument(
+        "--minutes", type=float, default=30.0, help="for all; rounds are cut to fit, to three each"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--output", type=Path, help="folder for suite.md, suite.json and plots")
@@ -75,7 +86,7 @@ def _settings(args: argparse.Namespace) -> Settings:
         contenders,
         threads=args.threads,
         rounds=args.rounds,
-        least_rounds=min(5, args.rounds),
+        least_rounds=min(_LEAST_ROUNDS, args.rounds),
         seconds=args.seconds,
         cases=args.cases,
     )
@@ -141,34 +152,71 @@ def _replace(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
+class _Clock:
+    """Shares out the time that is left: what setting up takes is known from the workloads done."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._set_up = [_FIRST_SET_UP_SECONDS]
+
+    def seconds_for_rounds(self, workloads_left: int) -> float:
+        """What the next workload may spend on rounds, 0 where there is no time left."""
+        left = self._end - time.monotonic()
+        return max(0.0, left / workloads_left - statistics.mean(self._set_up))
+
+    def count(self, seconds: float, of_rounds: float) -> None:
+        """A workload took `seconds`, about `of_rounds` of them for its rounds."""
+        self._set_up.append(max(0.0, seconds - of_rounds))
+
+
 def _measure(
-    names: Sequence[str], settings: Settings, results: dict[str, Result], store: _Record
+    names: Sequence[str],
+    settings: Settings,
+    results: dict[str, Result],
+    store: _Record,
+    clock: _Clock,
 ) -> bool:
     """Runs what is not in `results` yet; whether Ctrl-C ended it."""
     todo = [name for name in names if name not in results]
     steps = 1 + len(settings.contenders) * len(MALLOC) + 1 + settings.rounds
-    console = Console(stderr=True)
-    with _progress(console) as progress:
-        task = progress.add_task("", total=steps * len(todo))
-        for number, name in enumerate(todo):
-            label = f"{name} ({number + 1} of {len(todo)})"
+    try:
+        with _progress(Console(stderr=True)) as progress, Zygotes(settings.threads) as zygotes:
+            task = progress.add_task("", total=steps * len(todo))
+            for number, name in enumerate(todo):
+                label = f"{name} ({number + 1} of {len(todo)})"
 
-            def tell(done: str, label: str = label) -> None:
-                progress.update(task, advance=1, description=f"{label}: {done}")
+                def tell(done: str, label: str = label) -> None:
+                    progress.update(task, advance=1, description=f"{label}: {done}")
 
-            progress.update(task, description=label)
-            try:
-                results[name] = run_workload(name, settings, tell)
-            except Interrupted as stop:
-                if stop.result is not None:
-                    results[name] = stop.result
-                return True
-            except Gone as error:
-                results[name] = _failed(name, settings, str(error))
-            progress.update(task, completed=steps * (number + 1))
-            progress.console.print(_line(results[name]), highlight=False)
-            store.write([results[n] for n in names if n in results])
+                tell("reference")
+                fitting = _fitted(settings, clock.seconds_for_rounds(len(todo) - number))
+                began = time.monotonic()
+                results[name] = _one(name, fitting, zygotes, tell)
+                clock.count(time.monotonic() - began, fitting.seconds)
+                progress.update(task, completed=steps * (number + 1))
+                progress.console.print(_line(results[name]), highlight=False)
+                store.write([results[n] for n in names if n in results])
+    except Interrupted as stop:
+        if stop.result is not None:
+            results[stop.result.workload] = stop.result
+        return True
+    except KeyboardInterrupt:
+        return True
     return False
+
+
+def _fitted(settings: Settings, seconds: float) -> Settings:
+    """The settings with no more rounds than there is time for, but always a few."""
+    if seconds >= settings.seconds:
+        return settings
+    return replace(settings, seconds=seconds, least_rounds=min(_FEWEST_ROUNDS, settings.rounds))
+
+
+def _one(name: str, settings: Settings, zygotes: Zygotes, tell: Tell) -> Result:
+    try:
+        return run_workload(name, settings, zygotes, tell)
+    except Gone as error:
+        return Result(name, tuple(Timing(c, missing=str(error)) for c in settings.contenders))
 
 
 def _progress(console: Console) -> Progress:
@@ -180,10 +228,6 @@ def _progress(console: Console) -> Progress:
         TimeRemainingColumn(),
         console=console,
     )
-
-
-def _failed(name: str, settings: Settings, why: str) -> Result:
-    return Result(name, tuple(Timing(c, missing=why) for c in settings.contenders))
 
 
 def _line(result: Result) -> str:

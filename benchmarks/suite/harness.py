@@ -5,11 +5,7 @@ begins with another one, so that drift of the machine hits all alike.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.suite import zygote
 from benchmarks.suite.peers import MEASURE_WHILE_BUILDING, OURS
-from benchmarks.suite.processes import MALLOC, Gone, Worker, Zygote
+from benchmarks.suite.processes import MALLOC, Gone, Worker, Zygote, Zygotes
 from benchmarks.suite.records import Result, Timing, floor_of, summary
 from benchmarks.suite.reference import Effort
-from benchmarks.suite.worker import FLOOR, Order
+from benchmarks.suite.worker import FLOOR, REFERENCE, Order
 
 Place = tuple[str, str]  # contender and malloc setting
 Progress = Callable[[str], None]  # told what was finished
@@ -67,32 +62,40 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-def run_workload(name: str, settings: Settings, tell: Progress = lambda _: None) -> Result:
+def run_workload(
+    name: str, settings: Settings, zygotes: Zygotes, tell: Progress = lambda _: None
+) -> Result:
     """Times `name` in all contenders. Raises Interrupted at Ctrl-C, Gone if eager itself fails."""
     taken = _Taken()
-    with tempfile.TemporaryDirectory(prefix="gaf-bench-") as folder:
-        expected = Path(folder, "reference.pt")
-        try:
-            effort = _reference(name, settings, expected)
-            tell("reference")
-            for wave in _waves(settings, effort):
-                _measure(name, settings, wave, (effort, expected), taken, tell)
-        except KeyboardInterrupt:
-            partial = _result(name, settings, effort, taken) if taken.rounds else None
-            raise Interrupted(partial and replace(partial, complete=False)) from None
+    expected = zygotes.folder / "reference.pt"
+    effort: Effort | None = None
+    try:
+        effort = _reference(name, settings, zygotes, expected)
+        tell("reference")
+        for wave in _waves(settings, effort):
+            _measure(name, settings, zygotes, wave, (effort, expected), taken, tell)
+    except KeyboardInterrupt:
+        partial = _result(name, settings, effort, taken) if effort and taken.rounds else None
+        raise Interrupted(partial and replace(partial, complete=False)) from None
+    finally:
+        expected.unlink(missing_ok=True)
     return _result(name, settings, effort, taken)
 
 
-def _reference(name: str, settings: Settings, output: Path) -> Effort:
-    command = [sys.executable, "-m", "benchmarks.suite.reference", name, "--output", str(output)]
-    command += ["--cases", str(settings.cases.resolve())] if settings.cases else []
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=zygote.root(), start_new_session=True
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise Gone(f"eager does not run: {lines[-1]}")
-    return Effort(**json.loads(done.stdout))
+def _reference(name: str, settings: Settings, zygotes: Zygotes, output: Path) -> Effort:
+    order = Order(REFERENCE, name, settings.threads, str(output), _cases(settings))
+    worker = zygotes["default"].start(order)
+    try:
+        facts = worker.facts(settings.setup_seconds)
+    finally:
+        worker.close()
+    if "missing" in facts:
+        raise Gone(facts["missing"])
+    return Effort(**facts)
+
+
+def _cases(settings: Settings) -> str | None:
+    return str(settings.cases.resolve()) if settings.cases else None
 
 
 def _waves(settings: Settings, effort: Effort) -> list[tuple[str, ...]]:
@@ -109,23 +112,19 @@ def _waves(settings: Settings, effort: Effort) -> list[tuple[str, ...]]:
 def _measure(
     name: str,
     settings: Settings,
+    zygotes: Zygotes,
     wave: Sequence[str],
     known: tuple[Effort, Path],
     taken: _Taken,
     tell: Progress,
 ) -> None:
     effort, expected = known
-    cases = str(settings.cases.resolve()) if settings.cases else None
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gaf-bench-")))
-        zygotes = {setting: Zygote(setting, settings.threads, folder) for setting in wave}
-        for forker in zygotes.values():
-            stack.callback(forker.close)
 
         def start(place: Place) -> tuple[Worker | None, Mapping[str, Any]]:
             contender, setting = place
             order = Order(
-                contender, name, settings.threads, str(expected), cases,
+                contender, name, settings.threads, str(expected), _cases(settings),
                 effort if contender == FLOOR else None,
             )  # fmt: skip
             return _start(zygotes[setting], order, settings, stack)

@@ -8,8 +8,10 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -79,6 +81,29 @@ class Zygote:
         assert self._child.stdin is not None
         self._child.stdin.close()
         self._child.wait()
+
+
+class Zygotes:
+    """The forking processes of all malloc settings, for a whole run."""
+
+    def __init__(self, threads: int) -> None:
+        with ExitStack() as stack:
+            made = tempfile.TemporaryDirectory(prefix="gaf-bench-")
+            self.folder = Path(stack.enter_context(made))
+            self._each: dict[str, Zygote] = {}
+            for setting in MALLOC:
+                self._each[setting] = Zygote(setting, threads, self.folder)
+                stack.callback(self._each[setting].close)
+            self._stack = stack.pop_all()
+
+    def __getitem__(self, setting: str) -> Zygote:
+        return self._each[setting]
+
+    def __enter__(self) -> Zygotes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 class Worker:

@@ -1,19 +1,10 @@
-"""What a workload has to give, and the least it has to do.
-
-    python -m benchmarks.suite.reference WORKLOAD --output FILE [--cases FILE]
-
-Runs eager once for the results, once in float64, and once watched op by op; saves a `Reference`
-for the measuring processes and prints its `Effort` as one JSON line.
-"""
+"""What a workload has to give, and the least it has to do: eager runs once for the results, once in
+float64, and is watched op by op."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
-import dataclasses
-import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.suite.correctness import Expected
 from benchmarks.suite.peers.work import leaves
-from benchmarks.suite.workloads import Case, load_case
+from benchmarks.suite.workloads import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +185,6 @@ def _table_of(func: Any, args: tuple[Any, ...]) -> Tensor | None:
     return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("workload")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--cases", type=Path)
-    args = parser.parse_args()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries that print must not disturb the answer
-    with torch.no_grad():
-        found, figures = reference(lambda: load_case(args.workload, args.cases))
-    save_reference(found, args.output)
-    print(json.dumps(dataclasses.asdict(figures)), file=answers, flush=True)
-
-
 def save_reference(found: Reference, path: Path) -> None:
     """Writes a file for `load_reference`."""
     expected = found.expected
@@ -220,7 +197,3 @@ def load_reference(path: Path) -> Reference:
     saved = torch.load(path, weights_only=True)
     expected = Expected(tuple(saved["eager"]), tuple(saved["exact"]), saved["oracle"])
     return Reference(expected, tuple(saved["mutated"]))
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,20 @@ import torch
 from benchmarks.suite.correctness import judge
 from benchmarks.suite.peers import builder
 from benchmarks.suite.peers.work import Built, Work
-from benchmarks.suite.reference import Effort, load_reference
-from benchmarks.suite.workloads import load_case
+from benchmarks.suite.reference import Effort, load_reference, reference, save_reference
+from benchmarks.suite.workloads import Case, load_case
 
 Run = Callable[[], Any]
 SAMPLE_SECONDS = 0.05
-FLOOR = "floor"  # not a contender: the probes of this machine
+FLOOR = "floor"  # no contender: the probes of this machine
+REFERENCE = "reference"  # no contender: leaves the results to expect in a file
 _REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a measuring process is for. `reference` is the file of `benchmarks.suite.reference`;
-    `effort` its figures, which only the probes need."""
+    """What a measuring process is for. `reference` is the file of the results to expect; `effort`
+    what the workload has to do, which only the probes need."""
 
     contender: str
     workload: str
@@ -46,7 +47,7 @@ class Order:
 
 
 def time_once(run: Run, seconds: float = SAMPLE_SECONDS) -> dict[str, float]:
-    """Mean microseconds and minor page faults per call, over at least `seconds` and two calls.
+    """Mean microseconds and minor page faults per call, over at least `seconds`.
 
     One call before them is not counted: it wakes thread pools and fills the caches that the
     contenders in between have emptied.
@@ -55,7 +56,7 @@ def time_once(run: Run, seconds: float = SAMPLE_SECONDS) -> dict[str, float]:
     calls = 0
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     start = now = time.perf_counter()
-    while now - start < seconds or calls < 2:
+    while calls == 0 or now - start < seconds:
         run()
         calls += 1
         now = time.perf_counter()
@@ -65,6 +66,8 @@ def time_once(run: Run, seconds: float = SAMPLE_SECONDS) -> dict[str, float]:
 
 def prepare(order: Order) -> tuple[dict[str, Run], dict[str, Any]]:
     """The runs of an order, warmed up, and its facts; `missing` among them says why it has none."""
+    if order.contender == REFERENCE:
+        return {}, _reference(order)
     if order.contender == FLOOR:
         return _probes(order)
     start = time.perf_counter()
@@ -78,9 +81,22 @@ def prepare(order: Order) -> tuple[dict[str, Run], dict[str, Any]]:
     return {order.contender: built.run}, {**facts, "setup_seconds": round(seconds, 3)}
 
 
+def _load(order: Order) -> Case:
+    return load_case(order.workload, Path(order.cases) if order.cases else None)
+
+
+def _reference(order: Order) -> dict[str, Any]:
+    try:
+        found, effort = reference(lambda: _load(order))
+    except Exception as problem:  # noqa: BLE001 - the workload is reported, others go on
+        return {"missing": f"eager does not run: {reason(problem)}"}
+    save_reference(found, Path(order.reference))
+    return asdict(effort)
+
+
 def _contender(order: Order) -> tuple[Built, dict[str, Any]]:
     expected = load_reference(Path(order.reference))
-    model, inputs, _ = load_case(order.workload, Path(order.cases) if order.cases else None)
+    model, inputs, _ = _load(order)
     work = Work(model, inputs, expected.mutated, order.threads)
     built = builder(order.contender)(work)
     verdict = judge(built.results(built.run()), expected.expected)

@@ -12,6 +12,7 @@ import torch
 from benchmarks.suite import __main__ as suite
 from benchmarks.suite.correctness import Expected, judge
 from benchmarks.suite.harness import Interrupted, Settings, run_workload
+from benchmarks.suite.processes import Zygotes
 from benchmarks.suite.records import (
     Floor,
     Result,
@@ -53,7 +54,7 @@ def result(**times: float) -> Result:
 def test_a_sample_counts_calls_and_leaves_the_first_one_out() -> None:
     calls: list[int] = []
     sample = time_once(lambda: calls.append(1), seconds=0.0)
-    assert len(calls) == 3
+    assert len(calls) == 2
     assert sample["us"] > 0
     assert sample["faults"] >= 0
 
@@ -175,7 +176,8 @@ def test_reasons_are_one_line() -> None:
 def test_a_workload_is_run_interleaved_in_processes(cases: Path) -> None:
     settings = Settings(("eager", "onnxruntime"), threads=1, rounds=2, least_rounds=1, cases=cases)
     told: list[str] = []
-    found = run_workload("grow", settings, told.append)
+    with Zygotes(1) as zygotes:
+        found = run_workload("grow", settings, zygotes, told.append)
     eager = found.of("eager")
     assert eager is not None, found.timings
     assert set(eager.by_malloc_us) == {"default", "no-trim"}
@@ -195,8 +197,8 @@ def test_ctrl_c_keeps_what_was_measured(cases: Path) -> None:
             raise KeyboardInterrupt
 
     settings = Settings(("eager",), threads=1, rounds=3, cases=cases)
-    with pytest.raises(Interrupted) as caught:
-        run_workload("double", settings, stop)
+    with Zygotes(1) as zygotes, pytest.raises(Interrupted) as caught:
+        run_workload("double", settings, zygotes, stop)
     kept = caught.value.result
     assert kept is not None
     assert not kept.complete
@@ -218,7 +220,7 @@ def test_a_cases_file_is_run_as_json_and_resumed(
 
     ran: list[str] = []
 
-    def record(name: str, settings: Settings, tell: object) -> Result:
+    def record(name: str, *_: object) -> Result:
         ran.append(name)
         return Result(name, (Timing("eager", 1.0, 1.0),))
 
@@ -242,6 +244,18 @@ def test_a_workload_that_eager_cannot_run_is_reported(
     )
     assert suite.main(["--cases", str(path), "--contenders", "eager"]) == 0
     assert "no such luck" in capsys.readouterr().out
+
+
+def test_rounds_are_cut_to_fit_the_time_but_never_to_none() -> None:
+    settings = Settings(("eager",), seconds=20.0)
+    clock = suite._Clock(600.0)
+    assert suite._fitted(settings, clock.seconds_for_rounds(5)).seconds == 20.0
+    clock.count(200.0, of_rounds=20.0)
+    clock.count(200.0, of_rounds=20.0)
+    short = suite._fitted(settings, clock.seconds_for_rounds(4))
+    assert 0 < short.seconds < 20.0
+    assert short.least_rounds == 3
+    assert clock.seconds_for_rounds(100) == 0.0
 
 
 def test_unknown_names_are_refused() -> None:
