@@ -32,7 +32,13 @@ def transposed_relu() -> Graph:
     return b.build()
 
 
+def causal_attention() -> Graph:
+    kinds = [tensor(2, 16, 8), tensor(2, 16, 8), tensor(2, 16, 8)]
+    return single("attention", *kinds, scale=0.25, causal=True, mask=False)
+
+
 KERNELS = {
+    "attention": (causal_attention, "attention"),
     "bias_relu": (bias_relu, "pointwise"),
     "transposed_relu": (transposed_relu, "pointwise"),
     "softmax": (lambda: single("softmax", tensor(64, 100), dim=1), "row"),

@@ -47,7 +47,7 @@ REFERENCE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def functions(compiler: Compiler, level: Target) -> Callable[[str, np.ndarray], np.ndarray]:
     """Calls a function on an array of a multiple of 64 elements, by the level's vectors."""
     lanes, unit = level.vector_bytes // 4, Unit()
-    for op in REFERENCE:
+    for op in (*REFERENCE, "exp_falling"):
         name = vecmath.vector_function(unit, op, DType.F32, lanes)
         unit.function(
             f'extern "C" void test_{op}(const float *x, float *y, gaf_i64 n) {{\n'
@@ -96,3 +96,16 @@ def test_within_two_ulp(functions: Callable[[str, np.ndarray], np.ndarray], op: 
 def test_zero_keeps_its_sign(functions: Callable[[str, np.ndarray], np.ndarray], op: str) -> None:
     x = np.array([0.0, -0.0] * 32, np.float32)
     np.testing.assert_array_equal(np.signbit(functions(op, x)), np.signbit(x))
+
+
+def test_the_exponential_of_a_softmax(
+    functions: Callable[[str, np.ndarray], np.ndarray],
+) -> None:
+    """For x <= 0: within 2 ulp, 0 where the result would be subnormal, NaN from NaN."""
+    x = -np.abs(samples())
+    got = functions("exp_falling", x)
+    plain = x >= -87
+    want = np.exp(x[plain].astype(np.float64))
+    np.testing.assert_allclose(got[plain], want, rtol=2 * 2.0**-23)
+    np.testing.assert_array_equal(got[x < -88], 0)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(x))

@@ -61,10 +61,12 @@ static inline F NAME(F x) {{
     # x <= 0, as in a softmax; what would be below the smallest normal number is 0
     "exp_falling": f"""\
 static inline F NAME(F x) {{
+  const F low = -88.0f + (F){{}};
+  x = @max(low, x); /* there 2^k is 0; a NaN stays */
 {_REDUCE}
 {_EXP_POLY}
   const F s = (F)(((I)t << 23) + 0x3f800000);
-  return (F)((I)(p * s + s) & ~(x < -87.0f)); /* a NaN stays */
+  return p * s + s;
 }}""",
     "exp2": f"""\
 static inline F NAME(F x) {{
@@ -217,6 +219,7 @@ static inline F NAME(F x) {
 
 DEPENDS: dict[str, tuple[str, ...]] = {
     "exp": ("scale", "max", "min"),
+    "exp_falling": ("max",),
     "exp2": ("scale", "max", "min"),
     "expm1": ("scale", "max", "min"),
     "log": ("log_split", "log_special"),

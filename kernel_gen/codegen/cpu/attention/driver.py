@@ -29,12 +29,6 @@ class Driver:
     def _parts(self) -> Scratch:
         return scratch(self.frame.problem, self.frame.tiling)
 
-    @property
-    def _value_stride(self) -> int:
-        if self.value is not None:
-            return self.value.row_stride
-        return self.frame.tiling.padded(self.frame.problem.e)
-
     def text(self) -> str:
         merged = self.frame.tiling.splits > 1
         parts = (self._keys(), self._share(), self._merge() if merged else "", self._body())
@@ -84,11 +78,15 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
         f, t, p = self.frame, self.frame.tiling, self.frame.problem
         lds, ldo = t.padded(t.keys), t.padded(p.e)
 
-        def call(name: str, column: str) -> str:
+        def call(name: str, nv: int, column: str) -> str:
+            if self.value is None:
+                at = f"{column} * {p.t}ll + t0 * {nv * t.lanes}"
+            else:
+                at = f"{column} + t0 * {self.value.row_stride}ll"
             return (
                 f"      for (gaf_i64 r = 0; r < rows; r += {t.mr})\n"
-                f"        {f.symbol}_{name}(scores + r * {lds}, value + t0 * {self._value_stride}ll"
-                f" + {column}, sums + r * {ldo} + {column}, cols, first);"
+                f"        {f.symbol}_{name}(scores + r * {lds}, value + {at},"
+                f" sums + r * {ldo} + {column}, cols, first);"
             )
 
         full = p.e // t.nr * t.nr
@@ -96,11 +94,11 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
         if full:
             lines += [
                 f"    for (gaf_i64 e = 0; e < {full}; e += {t.nr})",
-                call("pv", "e"),
+                call("pv", t.nv, "e"),
             ]
         if full < p.e:
             name = "pv" if t.tail_nv(p) == t.nv else "pvtail"
-            lines.append(call(name, str(full)))
+            lines.append(call(name, t.tail_nv(p), str(full)))
         return "\n".join(lines)
 
     def _share(self) -> str:

@@ -88,8 +88,8 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
     widths = {"pv": t.nv} if p.e >= t.nr or t.tail_nv(p) == t.nv else {}
     if t.tail_nv(p) != t.nv:
         widths["pvtail"] = t.tail_nv(p)
-    ldb = value.row_stride if value is not None else t.padded(p.e)
     for name, nv in widths.items():
+        ldb = value.row_stride if value is not None else nv * t.lanes
         kernel = _tile(frame, name, nv, t.padded(p.e), t.padded(t.keys), ldb, aligned=value is None)
         found.append(kernel.text(frame.unit))
     return found

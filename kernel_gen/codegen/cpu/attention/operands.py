@@ -1,7 +1,7 @@
 """Reading queries, keys and values into scratch, prologues applied.
 
 `query`: rows of a block, each along the depth.  `key`: panels of NR keys, k-major, for the first
-product.  `value`: rows of the head's values, each along the columns.
+product.  `value`: panels of NR columns for the second.
 """
 
 from __future__ import annotations
@@ -162,20 +162,25 @@ def _panel_along_depth(frame: Frame, panel: Scope) -> None:
 
 
 def value_function(frame: Frame) -> str:
-    """All rows of head b, padded to whole vectors."""
-    p, ld = frame.problem, frame.tiling.padded(frame.problem.e)
+    """Panels of NR columns of all keys of head b; the last one in whole vectors."""
+    p, t = frame.problem, frame.tiling
     scope = frame.function("value", f"gaf_i64 b, {frame.scalar} *dst")
     frame.declare(scope, p.batch, "b")
+    panel = scope.open(f"for (gaf_i64 e0 = 0; e0 < {p.e}; e0 += {t.nr}) {{")
+    panel.add(f"const gaf_i64 rest = {p.e} - e0, cols = rest < {t.nr} ? rest : {t.nr};")
+    panel.add(f"const gaf_i64 ld = cols > {t.tail_nv(p) * t.lanes} ? {t.nr} : ")
+    panel.add(f"    {t.tail_nv(p) * t.lanes};")
     name = p.keys.name
     head = f"for (gaf_i64 {name} = 0; {name} < {p.t}; ++{name}) {{"
-    row = scope.open(head, {name: Binding(name)})
+    row = panel.open(head, {name: Binding(name)})
 
     def put(block: Scope) -> None:
-        text = frame.operand(p.value, block)
-        block.add(f"*({frame.vector}u *)(dst + {name} * {ld}ll + c) = {text};")
+        at = f"dst + e0 * {p.t}ll + {name} * ld + c"
+        block.add(f"*({frame.vector}u *)({at}) = {frame.operand(p.value, block)};")
 
-    frame.vectors(row, p.cols, str(p.e), put)
+    frame.vectors(row, p.cols, "cols", put, first="e0")
     row.close()
+    panel.close()
     return frame.finish(scope)
 
 

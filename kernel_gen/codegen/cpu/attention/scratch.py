@@ -39,7 +39,11 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
         return -(-elems // step) * step
 
     key = tiling.panels(problem) * tiling.nr * problem.d if tiling.key is Operand.PACK else 0
-    value = problem.t * tiling.padded(problem.e) if tiling.value is Operand.PACK else 0
+    value = (
+        problem.t * -(-problem.e // tiling.lanes) * tiling.lanes
+        if tiling.value is Operand.PACK
+        else 0
+    )
     sums = whole(rows * tiling.padded(problem.e))
     return Scratch(
         query=whole(rows * tiling.padded(problem.d)),
