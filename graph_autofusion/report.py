@@ -6,13 +6,9 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from kernel_gen.fusion.group import Group
-from kernel_gen.ir.fused_convolution import fused_convolution
-from kernel_gen.ir.ops import OpKind, spec
+from graph_autofusion.fusion_rate import shared_share
 from kernel_gen.runtime.dot import node_label
-from kernel_gen.runtime.plan import FrameworkGroup, FusionGroup, Kernel, Plan, Unfused
-
-_NOT_COMPUTING = frozenset((OpKind.VIEW, OpKind.SOURCE))
+from kernel_gen.runtime.plan import FrameworkGroup, Kernel, Plan, Unfused
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionRepor
     return FusionReport(
         cache=cache,
         key=str(plan.key),
-        fusion_rate=fusion_rate(plan),
+        fusion_rate=shared_share(plan.program, plan.cover.groups, plan.layout.folded),
         groups=_groups(plan),
         unfused=summary.unfused,
         measured_us=summary.measured_us,
@@ -87,33 +83,6 @@ def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionRepor
 def fallback_report(reason: str, key: str = "", cache: str = "fallback") -> FusionReport:
     """The report of a program that the framework runs."""
     return FusionReport(cache=cache, reason=reason, key=key)
-
-
-def fusion_rate(plan: Plan) -> float:
-    """Share of the computing ops of `plan.program` that share a kernel with another one.
-
-    Ops that run once, when the plan is bound, are no part of a call and count on neither side.
-    """
-    each_call = set(range(len(plan.program.nodes))) - set(plan.layout.folded)
-    computing = {i for i in each_call if _computes(plan, i)}
-    fused: set[int] = set()
-    for group in plan.cover.groups:
-        members = computing & set(group.nodes)
-        if len(members) > 1 and _is_one_kernel(plan, group):
-            fused |= members
-    return len(fused) / len(computing) if computing else 0.0
-
-
-def _is_one_kernel(plan: Plan, group: Group) -> bool:
-    """Generated kernels, and those groups that the library has one kernel for."""
-    if isinstance(group, FusionGroup):
-        return True
-    call = fused_convolution(plan.program, group.nodes)
-    return call is not None and call.is_one_kernel(plan.program)
-
-
-def _computes(plan: Plan, node: int) -> bool:
-    return spec(plan.program.nodes[node].op).kind not in _NOT_COMPUTING
 
 
 def _groups(plan: Plan) -> tuple[GroupReport, ...]:
