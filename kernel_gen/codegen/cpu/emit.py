@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.address import Addresses
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, flat_operands, own_axes
-from kernel_gen.codegen.cpu.ops import OpWriter, Value
+from kernel_gen.codegen.cpu.narrow import cast_source, compared_position
+from kernel_gen.codegen.cpu.ops import COMPARE, OpWriter, Value
 from kernel_gen.codegen.cpu.reads import Reader
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.unit import Unit
@@ -113,7 +114,14 @@ class Emitter:
                 return self._index_value(statement, scope)
             case Compute(op="const"):
                 return self.ops.literal(_number(statement.attrs), statement.dtype)
+            case Compute(op="cast"):
+                value = self.value(cast_source(self.nest, statement), scope)
+                text = self.ops.cast(value, statement.dtype)
+                return self._declared(scope, text, statement.dtype, value.vector)
             case Compute():
+                compared = self._compared_position(statement, scope)
+                if compared is not None:
+                    return compared
                 args = [self.value(a, scope) for a in statement.args]
                 live = scope.live_lanes() or ""
                 text = self.ops.compute(statement.op, statement.dtype, args, live)
@@ -121,8 +129,41 @@ class Emitter:
             case _:
                 raise InternalError(f"statement {position} must be defined by the template")
 
+    def _compared_position(self, statement: Compute, scope: Scope) -> Value | None:
+        """A comparison of positions along the vector with one number, in 32 bits."""
+        axis = self._bound_vector(scope)
+        found = compared_position(self.nest, statement, axis)
+        if found is None or axis is None:
+            return None
+        relation, index, other = found
+        value = self.value(other, scope)
+        if value.vector or value.dtype is not DType.I64:
+            return None
+        kind = vector_type(self.unit, DType.I32, self.lanes.count)
+        steps = ", ".join(str(i * index.coeff(axis)) for i in range(self.lanes.count))
+        first = self.addresses.index(index, scope)
+        clamp = self.unit.helper(
+            "gaf_clamp_i32",
+            "static inline int gaf_clamp_i32(gaf_i64 x) { return x < -0x7fffffffLL ? -0x7fffffff : "
+            "x > 0x7fffffffLL ? 0x7fffffff : (int)x; }",
+        )
+        positions = f"(({kind}){{{steps}}} + (int){first})"
+        text = f"{positions} {COMPARE[relation]} ({kind}{{}} + {clamp}({value.text}))"
+        mask = self.ops.c_type(DType.BOOL, vector=True)
+        return self._declared(
+            scope, f"__builtin_convertvector({text}, {mask})", DType.BOOL, vector=True
+        )
+
     def _declared(self, scope: Scope, text: str, dtype: DType, vector: bool) -> Value:
         return Value(self.declare(scope, dtype, text, vector=vector), dtype, vector)
+
+    def _bound_vector(self, scope: Scope) -> str | None:
+        """The axis that is bound as a vector here."""
+        for axis in self.nest.axes:
+            binding = scope.binding(axis.name)
+            if binding is not None and binding.vector:
+                return axis.name
+        return None
 
     def _vector_axis(self, scope: Scope, axes: frozenset[str]) -> str | None:
         """The axis among `axes` that is bound as a vector."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu import vecmath
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vecbytes import bytes_to_i32, i32_to_bytes
 from kernel_gen.codegen.cpu.vectypes import (
     SCALAR_C,
     Lanes,
@@ -45,6 +46,7 @@ LOGICAL = {
 _ON_BOOL = {"add": "|", "mul": "&", "maximum": "|", "minimum": "&", **LOGICAL}
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
 _ROUNDING = ("floor", "ceil", "round", "trunc")
+_BYTES = (DType.I8, DType.U8)
 _UNSIGNED_C = {
     DType.I64: "gaf_u64",
     DType.I32: "unsigned",
@@ -133,6 +135,8 @@ class OpWriter:
             known = self._power(args[0], args[1].const, vector)
             if known:
                 return known
+        if dtype.is_float and op in ("maximum", "minimum"):
+            return self._extreme_or_nan(op[:3], dtype.compute, args, vector)
         if dtype.is_float:
             return self._float(op, dtype.compute, texts, vector)
         return self._integer(op, dtype, texts, vector, live)
@@ -187,14 +191,21 @@ class OpWriter:
                 return f"{one} / {a}"
             case "relu":
                 return self._extreme("max", dtype, zero, a, vector)
-            case "maximum" | "minimum":
-                larger = self._extreme(op[:3], dtype, a, b, vector)
-                return f"({a} != {a} ? {a} : {larger})"
             case "sign":
                 positive = f"({a} > {zero} ? {one} - {zero} : {zero})"
                 return f"({a} < {zero} ? {zero} - {one} : {positive})"
             case _:
                 return f"{self.function(op, dtype, vector)}({', '.join(texts)})"
+
+    def _extreme_or_nan(self, op: str, dtype: DType, args: list[Value], vector: bool) -> str:
+        """The larger or smaller one, NaN where one is; a number that is none needs no test."""
+        a, b = args
+        if b.const is not None and b.const == b.const:
+            a, b = b, a
+        larger = self._extreme(op, dtype, a.text, b.text, vector)
+        if a.const is not None and a.const == a.const:
+            return larger
+        return f"({a.text} != {a.text} ? {a.text} : {larger})"
 
     def _extreme(self, op: str, dtype: DType, a: str, b: str, vector: bool) -> str:
         """The larger or smaller one; `b` where one is NaN."""
@@ -321,6 +332,9 @@ class OpWriter:
         """A comparison as a bool value: masks of the kernel's width, or 0/1."""
         if not vector:
             return f"({comparison})"
+        if operand.dtype in _BYTES and self.lanes.mask_bytes == 4:
+            signed = vector_type(self.unit, DType.I8, self.lanes.count)
+            return bytes_to_i32(self.unit, DType.I8, self.lanes.count, f"({signed})({comparison})")
         kind = self.c_type(DType.BOOL, vector=True)
         return f"__builtin_convertvector({comparison}, {kind})"
 
@@ -329,6 +343,8 @@ class OpWriter:
         size = dtype.compute.bytes
         if size == self.lanes.mask_bytes:
             return mask
+        if size == 1 and self.lanes.mask_bytes == 4:
+            return i32_to_bytes(self.unit, DType.I8, self.lanes.count, mask)
         same = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}[size]
         kind = vector_type(self.unit, same, self.lanes.count)
         return f"__builtin_convertvector({mask}, {kind})"
@@ -355,15 +371,21 @@ class OpWriter:
         return text
 
     def _vector_cast(self, arg: Value, dtype: DType) -> str:
-        kind = self.c_type(dtype, vector=True)
-        if arg.dtype is DType.BOOL:
-            return f"__builtin_convertvector(-{arg.text}, {kind})"
+        kind, count = self.c_type(dtype, vector=True), self.lanes.count
         if arg.dtype.compute is dtype.compute:
             return arg.text
-        if arg.dtype.is_float and dtype in (DType.I8, DType.I16, DType.U8):
-            wide = vector_type(self.unit, DType.I32, self.lanes.count)
-            return f"__builtin_convertvector(__builtin_convertvector({arg.text}, {wide}), {kind})"
-        return f"__builtin_convertvector({arg.text}, {kind})"
+        text, held = arg.text, arg.dtype
+        if held is DType.BOOL:
+            text, held = f"(-{text})", self.lanes.mask
+        to_bytes, wide = dtype in _BYTES, vector_type(self.unit, DType.I32, count)
+        if held in _BYTES and not to_bytes and dtype is not DType.I16:
+            text, held = bytes_to_i32(self.unit, held, count, text), DType.I32
+        if to_bytes and held not in _BYTES:
+            text = text if held is DType.I32 else f"__builtin_convertvector({text}, {wide})"
+            return i32_to_bytes(self.unit, dtype, count, text)
+        if held.is_float and dtype is DType.I16:
+            text = f"__builtin_convertvector({text}, {wide})"
+        return text if held is dtype else f"__builtin_convertvector({text}, {kind})"
 
     def _rounded(self, text: str, dtype: DType, vector: bool) -> str:
         """An fp32 value rounded to a narrow float and back."""

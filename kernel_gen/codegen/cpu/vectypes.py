@@ -10,22 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vecbytes import bytes_to_i32, i32_to_bytes
+from kernel_gen.codegen.cpu.vecnames import SCALAR_C as SCALAR_C
+from kernel_gen.codegen.cpu.vecnames import vector_type as vector_type
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.target import Target
-
-SCALAR_C = {
-    DType.F64: "double",
-    DType.F32: "float",
-    DType.F16: "unsigned short",
-    DType.BF16: "unsigned short",
-    DType.I64: "gaf_i64",
-    DType.I32: "int",
-    DType.I16: "short",
-    DType.I8: "signed char",
-    DType.U8: "unsigned char",
-    DType.BOOL: "unsigned char",
-}
-"""C type of one stored element; f16 and bf16 are held as their bits."""
 
 _MASK = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
 
@@ -50,19 +39,6 @@ class Lanes:
     def mask(self) -> DType:
         """The integer dtype of a mask's lanes."""
         return _MASK[self.mask_bytes]
-
-
-def vector_type(unit: Unit, dtype: DType, lanes: int) -> str:
-    """Name of the vector type with `lanes` elements of a *storage* dtype, defined in `unit`."""
-    tag = {DType.BOOL: "u8", DType.BF16: "u16", DType.F16: "u16"}.get(dtype, str(dtype))
-    name = f"gaf_{tag}x{lanes}"
-    size = dtype.bytes * lanes
-    return unit.helper(
-        name,
-        f"typedef {SCALAR_C[dtype]} {name} __attribute__((vector_size({size})));\n"
-        f"typedef {SCALAR_C[dtype]} {name}u "
-        f"__attribute__((vector_size({size}), aligned({dtype.bytes}), may_alias));",
-    )
 
 
 def value_type(unit: Unit, dtype: DType, lanes: Lanes) -> str:
@@ -196,6 +172,8 @@ def widened(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
             f"  const {i32} s = m >= 0x0f800000;\n"
             f"  return ({f32})((s & (m | 0x7f800000)) | (~s & ({i32})f) | ((h & 0x8000) << 16));"
         )
+    elif lanes.mask_bytes == 4:
+        body = f"return {bytes_to_i32(unit, dtype, n, 'x')} != 0;"
     else:
         body = f"return __builtin_convertvector(x, {value}) != 0;"
     unit.helper(name, f"static inline {value} {name}({raw} x) {{\n  {body}\n}}")
@@ -218,6 +196,8 @@ def narrowed(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
         )
     elif dtype is DType.F16:
         body = _F16_NARROW.format(i32=i32, f32=value, raw=raw)
+    elif lanes.mask_bytes == 4:
+        body = f"return {i32_to_bytes(unit, dtype, n, '-x')};"
     else:
         body = f"return __builtin_convertvector(-x, {raw});"
     unit.helper(name, f"static inline {raw} {name}({value} x) {{\n  {body}\n}}")
