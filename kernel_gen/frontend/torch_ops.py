@@ -428,6 +428,34 @@ def _convolution(a: _Attrs) -> Call:
     return lambda x, w, b=None: function(x, w, b, stride, padding, dilation, groups)
 
 
+def _max_pool(a: _Attrs) -> Call:
+    kernel, stride, dilation = a.ints("kernel"), a.ints("stride"), a.ints("dilation")
+    low, high = a.ints("low"), a.ints("high")
+    functions: dict[int, Call] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
+    function = _per_rank(a, functions, len(kernel))
+    if low == high and all(2 * p <= k for p, k in zip(low, kernel, strict=True)):
+        return lambda x: function(x, kernel, stride, low, dilation)
+    amounts = [n for pair in zip(low[::-1], high[::-1], strict=True) for n in pair]
+    return lambda x: function(F.pad(x, amounts, value=float("-inf")), kernel, stride, 0, dilation)
+
+
+def _avg_pool(a: _Attrs) -> Call:
+    kernel, stride, low, high = (a.ints(key) for key in ("kernel", "stride", "low", "high"))
+    functions: dict[int, Call] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
+    function = _per_rank(a, functions, len(kernel))
+    if low == high and all(2 * p <= k for p, k in zip(low, kernel, strict=True)):
+        return lambda x: function(x, kernel, stride, low)
+    amounts = [n for pair in zip(low[::-1], high[::-1], strict=True) for n in pair]
+    return lambda x: function(F.pad(x, amounts), kernel, stride)
+
+
+def _per_rank(a: _Attrs, functions: dict[int, Call], rank: int) -> Call:
+    found = functions.get(rank)
+    if found is None:
+        raise InvalidGraph(f"{a.op} over {rank} dimensions: torch has 1 to 3")
+    return found
+
+
 def _attention(a: _Attrs) -> Call:
     scale, causal = a.raw("scale"), a.flag("causal")
     return lambda q, k, v, mask=None: F.scaled_dot_product_attention(
@@ -485,6 +513,8 @@ _MAKERS: dict[str, Callable[[_Attrs], Call]] = {
     "elu": _elu,
     "clamp": _clamp,
     "convolution": _convolution,
+    "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
     "attention": _attention,
     "framework": _framework,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -226,16 +227,19 @@ class Puller:
         (value,) = node.inputs
         low, high = int_tuple(node, "low"), int_tuple(node, "high")
         source = tuple(i + -before for i, before in zip(at, low, strict=True))
-        conditions: list[int] = []
         inner = guards
-        for d, extent in enumerate(self.shape(value)):
-            if low[d] or high[d]:
-                conditions.append(self.inside(source[d], 0, known(extent, node)))
-                inner = guarded(inner, source[d], 0, extent)
+        padded = [d for d in range(len(source)) if low[d] or high[d]]
+        for d in padded:
+            inner = guarded(inner, source[d], 0, known(self.shape(value)[d], node))
         dtype = self.dtype(node.output)
+        literal = self._literal(node.attr("value"), dtype)
         made = self.pull(value, source, inner)
-        fill = self.nest.const(self._literal(node.attr("value"), dtype), dtype.compute)
-        for condition in conditions:
+        read = self.nest.statements[made]
+        if isinstance(read, Load) and read.guards == inner:  # it gives the fill outside itself
+            return self.nest.add(replace(read, fill=literal)) if inner else made
+        fill = self.nest.const(literal, dtype.compute)
+        for d in padded:
+            condition = self.inside(source[d], 0, known(self.shape(value)[d], node))
             made = self.nest.compute("where", (condition, made, fill), dtype.compute)
         return made
 

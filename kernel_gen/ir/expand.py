@@ -29,6 +29,7 @@ from kernel_gen.ir.expand_norm import (
     expand_std,
     expand_var,
 )
+from kernel_gen.ir.expand_pool import expand_avg_pool, expand_max_pool
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.types import Sym, TensorType
 from kernel_gen.ir.verify import verify
@@ -156,5 +157,7 @@ _RULES: dict[str, Expansion] = {
     "var": expand_var,
     "std": expand_std,
     "attention": expand_attention,
+    "max_pool": expand_max_pool,
+    "avg_pool": expand_avg_pool,
     **ACTIVATIONS,
 }

@@ -72,6 +72,27 @@ def _moment(call: Call) -> TensorType:
     )
 
 
+def _pool(call: Call) -> TensorType:
+    """max_pool and avg_pool over the last dimensions, as many as the kernel has."""
+    _need_float(call)
+    kernel, stride = call.integers("kernel", 1), call.integers("stride", 1)
+    low, high = call.integers("low"), call.integers("high")
+    dilation = call.integers("dilation", 1) if "dilation" in call.attrs else (1,) * len(kernel)
+    settings = (kernel, stride, low, high, dilation)
+    if not kernel or len(kernel) > call.x.rank or len({len(s) for s in settings}) > 1:
+        call.fail("kernel, stride, low, high and dilation need one value per pooled dimension")
+    found: list[int] = []
+    pooled = call.x.shape[-len(kernel) :]
+    for extent, k, s, before, after, d in zip(pooled, *settings, strict=True):
+        if not isinstance(extent, int) or max(before, after) > d * (k - 1):
+            call.fail("pooled extents are static, and no window lies outside the image")
+        span = extent + before + after - d * (k - 1) - 1
+        if span < 0:
+            call.fail("the kernel is larger than the padded input")
+        found.append(span // s + 1)
+    return TensorType(call.x.dtype, (*call.x.shape[: -len(kernel)], *found))
+
+
 def _linear(call: Call) -> TensorType:
     if len(call.operands) not in (2, 3):
         call.fail("takes x, weight and an optional bias")
@@ -183,5 +204,7 @@ COMPOSITE_RULES: dict[str, Callable[[Call], TensorType]] = {
     "mean": _moment,
     "var": _moment,
     "std": _moment,
+    "max_pool": _pool,
+    "avg_pool": _pool,
     "attention": _attention,
 }

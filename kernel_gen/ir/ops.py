@@ -116,6 +116,9 @@ OPS: dict[str, OpSpec] = {
     **_specs(OpKind.COMPOSITE, 1, "clamp", "low", "high"),  # None: unbounded
     **_specs(OpKind.COMPOSITE, 1, "mean", "dims", "keepdim"),
     **_specs(OpKind.COMPOSITE, 1, "var std", "dims", "keepdim", "correction"),
+    # windows over the last dims; low and high: -inf or 0 around the image, counted in the mean
+    **_specs(OpKind.COMPOSITE, 1, "max_pool", "kernel", "stride", "low", "high", "dilation"),
+    **_specs(OpKind.COMPOSITE, 1, "avg_pool", "kernel", "stride", "low", "high"),
     # q (B…, H, S, D), k, v[, mask additive or bool]
     **_specs(OpKind.COMPOSITE, None, "attention", "scale", "causal", "mask"),
     # target "aten.sort.default", args encoded by kernel_gen.frontend; code and sentence say why

@@ -61,6 +61,14 @@ def weight_inside_a_larger_one(x: Tensor, w: Tensor) -> Any:
     return (x @ w[1]).relu(), x[:, 3:] @ w[2, 3:, 1:]
 
 
+def pooled_after_activation(x: Tensor) -> Any:
+    return F.max_pool2d(x.relu(), 3, 2, 1), F.max_pool2d(x, 2) + 1, F.avg_pool2d(x * 2, 3, 1, 1)
+
+
+def convolution_and_norm(x: Tensor, w: Tensor, m: Tensor, v: Tensor) -> Any:
+    return F.batch_norm(F.conv2d(x, w, None, 2, 1), m, v.abs() + 0.5).relu()
+
+
 def views_of_views(x: Tensor) -> Any:
     y = x.transpose(0, 1)[1:7].unflatten(0, (3, 2)).permute(2, 1, 0)
     return (y[:, :, ::2] + 1).flatten(1), x.flip(1)[:, ::2] * 2
@@ -275,6 +283,11 @@ _PLAIN: dict[str, Program] = {
     "weight inside a larger one": (
         weight_inside_a_larger_one,
         (normal(5, 19, dtype=BF16), normal(3, 19, 33, dtype=BF16)),
+    ),
+    "pooled after activation": (pooled_after_activation, (sprinkled(2, 3, 7, 9),)),
+    "convolution and norm": (
+        convolution_and_norm,
+        (normal(2, 5, 7, 9), normal(11, 5, 3, 3), normal(11), normal(11)),
     ),
     "views of views": (views_of_views, (normal(5, 9),)),
     "extremes meet nan": (extremes_meet_nan, (sprinkled(9, 70), sprinkled(9, 70))),

@@ -88,7 +88,7 @@ def test_model(
     found = ops(captured)
     assert {op: found[op] for op in expected} == expected
     assert len(captured.graph.nodes) <= limit
-    assert set(targets(captured)) <= {"aten.max_pool2d.default"}
+    assert not targets(captured)
 
 
 @pytest.mark.filterwarnings("ignore")

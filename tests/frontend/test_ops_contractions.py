@@ -109,16 +109,43 @@ def test_convolution(name: str) -> None:
     assert not targets(captured)
 
 
-def test_transposed_convolution_and_pooling_stay_with_torch() -> None:
+def test_transposed_convolution_and_uneven_windows_stay_with_torch() -> None:
     def program(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-        return F.conv_transpose2d(x, w), F.max_pool2d(x, 2), F.adaptive_avg_pool2d(x, 2)
+        return (
+            F.conv_transpose2d(x, w),
+            F.adaptive_avg_pool2d(x, 4),
+            F.avg_pool2d(x, 3, padding=1, count_include_pad=False),
+            *F.max_pool2d(x, 2, return_indices=True),
+        )
 
     captured = assert_as_eager(program, (noise(1, 3, 6, 6), noise(3, 4, 3, 3)))
     assert [str(t).split(".")[1] for t in targets(captured)] == [
         "conv_transpose2d",
-        "max_pool2d",
         "adaptive_avg_pool2d",
+        "avg_pool2d",
+        "max_pool2d_with_indices",
     ]
+
+
+POOLS: dict[str, Callable[[Tensor], Tensor]] = {
+    "max": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "max of its kernel's stride": lambda x: F.max_pool2d(x, (2, 3)),
+    "max dilated": lambda x: F.max_pool2d(x, 2, 1, 1, 2),
+    "max with a ragged last window": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+    "max of one image": lambda x: F.max_pool2d(x[0], 2),
+    "max along a line": lambda x: F.max_pool1d(x[0], 3, 2),
+    "average": lambda x: F.avg_pool2d(x, 2),
+    "average with zeros around": lambda x: F.avg_pool2d(x, 3, 1, 1),
+    "average without padding": lambda x: F.avg_pool2d(x, 3, 2, 0, False, False),
+    "equal windows": lambda x: F.adaptive_avg_pool2d(x, (4, 2)),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_over_windows(name: str) -> None:
+    captured = assert_as_eager(POOLS[name], (noise(2, 3, 8, 10),), exact=False)
+    assert ops(captured)["max_pool"] + ops(captured)["avg_pool"] == 1
+    assert not targets(captured)
 
 
 def test_pooling_to_a_point_is_a_mean() -> None:

@@ -35,6 +35,14 @@ COMPOSITES = {
     "clamp": ((X,), {"low": -0.5, "high": None}),
     "mean": ((tensor(4, 6, 3),), {"dims": (0, 2), "keepdim": False}),
     "var": ((X,), {"dims": (1,), "keepdim": True, "correction": 1}),
+    "max_pool": (
+        (tensor(2, 3, 7, 8),),
+        {"kernel": (3, 2), "stride": (2, 1), "low": (1, 0), "high": (1, 1), "dilation": (1, 2)},
+    ),
+    "avg_pool": (
+        (tensor(2, 3, 7),),
+        {"kernel": (3,), "stride": (2,), "low": (1,), "high": (1,)},
+    ),
     "attention": (
         (tensor(2, 3, 4, 5), tensor(2, 3, 6, 5), tensor(2, 3, 6, 5), tensor(4, 6)),
         {"scale": 0.4, "causal": False, "mask": True},

@@ -169,6 +169,25 @@ def _batch_norm(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Te
     return F.batch_norm(*operands[:3], *parameters, False, 0.0, attrs["eps"])
 
 
+def _max_pool(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
+    kernel, stride, dilation = attrs["kernel"], attrs["stride"], attrs["dilation"]
+    padded = F.pad(operands[0], _amounts(attrs), value=float("-inf"))
+    function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(kernel) - 1]
+    return function(padded, kernel, stride, 0, dilation)
+
+
+def _avg_pool(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
+    kernel, stride = attrs["kernel"], attrs["stride"]
+    function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(kernel) - 1]
+    return function(F.pad(operands[0], _amounts(attrs)), kernel, stride)
+
+
+def _amounts(attrs: Attributes) -> list[int]:
+    """As F.pad takes them: the last dimension first."""
+    pairs = zip(reversed(attrs["low"]), reversed(attrs["high"]), strict=True)
+    return [count for pair in pairs for count in pair]
+
+
 def _attention(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
     q, k, v, *mask = operands
     return F.scaled_dot_product_attention(
@@ -222,6 +241,8 @@ _SPECIAL: dict[str, Callable[[Sequence[torch.Tensor], Attributes], torch.Tensor]
     "rms_norm": _rms_norm,
     "group_norm": _group_norm,
     "batch_norm": _batch_norm,
+    "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
     "softmax": lambda x, a: torch.softmax(x[0], a["dim"]),
     "log_softmax": lambda x, a: torch.log_softmax(x[0], a["dim"]),
     "gelu": lambda x, a: F.gelu(x[0], approximate=a["approximate"]),

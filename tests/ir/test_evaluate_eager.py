@@ -63,7 +63,18 @@ def _reductions() -> list[Case]:
             cases.append(Case(op, ((3, 5, 4),), {"dims": dims, "keepdim": True, **extra}))
     cases.append(Case("var", ((3, 1),), {"dims": [1], "keepdim": False, "correction": 0}))
     cases.append(Case("mean", ((3, 0),), {"dims": [1], "keepdim": False}))
-    return cases
+    return cases + _pools()
+
+
+def _pools() -> list[Case]:
+    plane = {"kernel": [3, 2], "stride": [2, 1], "low": [1, 0], "high": [2, 1]}
+    line = {"kernel": [2], "stride": [3], "low": [0], "high": [0]}
+    return [
+        Case("max_pool", ((2, 3, 7, 8),), {**plane, "dilation": [1, 3]}),
+        Case("max_pool", ((2, 3, 9),), {**line, "dilation": [2]}),
+        Case("avg_pool", ((2, 3, 7, 8),), plane),
+        Case("avg_pool", ((2, 3, 9),), line),
+    ]
 
 
 def _views() -> list[Case]:

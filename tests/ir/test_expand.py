@@ -39,6 +39,11 @@ SYMBOLIC: dict[str, tuple[list[tuple[int | Sym, ...]], dict[str, Any]]] = {
     "clamp": ([(N,)], {"low": 0.0, "high": 1.0}),
     "mean": ([(N, 4)], {"dims": (0, 1), "keepdim": False}),
     "var": ([(N, 4)], {"dims": (0,), "keepdim": True, "correction": 1}),
+    "max_pool": (
+        [(N, 3, 7)],
+        {"kernel": (3,), "stride": (2,), "low": (1,), "high": (0,), "dilation": (1,)},
+    ),
+    "avg_pool": ([(N, 3, 7)], {"kernel": (2,), "stride": (2,), "low": (0,), "high": (1,)}),
     "std": ([(N, 4)], {"dims": (0,), "keepdim": False, "correction": 0}),
     "attention": (
         [(N, 2, 3, 8), (N, 2, 5, 8), (N, 2, 5, 8)],

@@ -1,7 +1,7 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
 core: bound arguments and the registry · elementwise · views · reductions · contractions · norms ·
-indexing (also tensors made of nothing)
+pooling · indexing (also tensors made of nothing)
 """
 
 from kernel_gen.frontend.lower import (
@@ -9,8 +9,9 @@ from kernel_gen.frontend.lower import (
     elementwise,
     indexing,
     norms,
+    pooling,
     reductions,
     views,
 )
 
-__all__ = ["contractions", "elementwise", "indexing", "norms", "reductions", "views"]
+__all__ = ["contractions", "elementwise", "indexing", "norms", "pooling", "reductions", "views"]

@@ -1,4 +1,4 @@
-"""Normalisations kept whole, and the poolings that are means."""
+"""Normalisations kept whole."""
 
 from __future__ import annotations
 
@@ -77,17 +77,3 @@ def batch_norm(c: Lowering, a: Args) -> Result:
         bias=bias is not None,
     )
     return found if len(c.used) == 1 else _only_first(c, found)
-
-
-@lowers(
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d "
-    "_adaptive_avg_pool3d"
-)
-def adaptive_avg_pool(c: Lowering, a: Args) -> Result:
-    """Pooling to a single point is a mean; other windows are the framework's."""
-    value: Val = a["self"]
-    size = list(a["output_size"])
-    if any(extent != 1 for extent in size):
-        raise NotLowered(f"{c.name} to {size}", decompose=False)
-    dims = tuple(range(value.rank - len(size), value.rank))
-    return c.op("mean", value, dims=dims, keepdim=True)

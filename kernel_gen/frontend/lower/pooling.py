@@ -1,0 +1,97 @@
+"""Poolings over windows, and over whole images."""
+
+from __future__ import annotations
+
+import math
+
+from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, extent, lowers
+
+_MAX_WINDOW = 25  # elements: a window is written out in the kernel
+
+
+@lowers(
+    "max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices "
+    "max_pool3d_with_indices"
+)
+def max_pool(c: Lowering, a: Args) -> Result:
+    value: Val = a["self"]
+    if any(c.used[1:]):
+        raise NotLowered(f"{c.name}: its positions are used", decompose=False)
+    kernel = _sizes(a["kernel_size"], a)
+    stride = _sizes(a["stride"] or kernel, a)
+    padding, dilation = _sizes(a["padding"], a), _sizes(a["dilation"], a)
+    _check(c, value, kernel)
+    high = _high(c, value, kernel, stride, padding, dilation)
+    found = c.op(
+        "max_pool", value, kernel=kernel, stride=stride, low=padding, high=high, dilation=dilation
+    )
+    return found if len(c.used) == 1 else [found, *(None for _ in c.used[1:])]
+
+
+def _high(
+    c: Lowering,
+    value: Val,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> tuple[int, ...]:
+    """What follows the image, so that the last window that torch takes in `ceil_mode` fits."""
+    out = c.out_type.shape[-len(kernel) :]
+    found = []
+    for d, n in enumerate(out):
+        size = extent(c, value, value.rank - len(kernel) + d)
+        reach = dilation[d] * (kernel[d] - 1) + 1
+        last = (int(n) - 1) * stride[d] + reach  # type: ignore[arg-type]
+        found.append(max(padding[d], last - size - padding[d]))
+    return tuple(found)
+
+
+@lowers("avg_pool1d avg_pool2d avg_pool3d")
+def avg_pool(c: Lowering, a: Args) -> Result:
+    """Windows of equal weights; those that torch cuts at the border are the framework's."""
+    value: Val = a["self"]
+    kernel = _sizes(a["kernel_size"], a)
+    stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
+    cut = any(padding) and not a["count_include_pad"]
+    if cut or a["ceil_mode"] or a.get("divisor_override") is not None:
+        raise NotLowered(f"{c.name} with windows of several weights", decompose=False)
+    _check(c, value, kernel)
+    return c.op("avg_pool", value, kernel=kernel, stride=stride, low=padding, high=padding)
+
+
+def _sizes(setting: int | list[int], a: Args) -> tuple[int, ...]:
+    """One value per pooled dimension: the kernel's list may hold one for all."""
+    kernel = a["kernel_size"]
+    count = 1 if isinstance(kernel, int) else len(kernel)
+    values = [setting] if isinstance(setting, int) else list(setting)
+    return tuple(values * count if len(values) == 1 else values)
+
+
+def _check(c: Lowering, value: Val, kernel: tuple[int, ...]) -> None:
+    if not value.dtype.is_float:
+        raise NotLowered(f"{c.name} on {value.dtype}", decompose=False)
+    if math.prod(kernel) > _MAX_WINDOW:
+        raise NotLowered(f"{c.name} over windows of {math.prod(kernel)}", decompose=False)
+
+
+@lowers(
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d "
+    "_adaptive_avg_pool3d"
+)
+def adaptive_avg_pool(c: Lowering, a: Args) -> Result:
+    """Pooling to a single point is a mean, to a divisor of the extents one over equal windows;
+    others are the framework's."""
+    value: Val = a["self"]
+    size = list(a["output_size"])
+    dims = tuple(range(value.rank - len(size), value.rank))
+    if all(points == 1 for points in size):
+        return c.op("mean", value, dims=dims, keepdim=True)
+    kernel = tuple(
+        extent(c, value, d) // points if points and extent(c, value, d) % points == 0 else 0
+        for d, points in zip(dims, (n or 0 for n in size), strict=True)
+    )
+    if 0 in kernel or math.prod(kernel) > _MAX_WINDOW:
+        raise NotLowered(f"{c.name} to {size}", decompose=False)
+    none = (0,) * len(kernel)
+    return c.op("avg_pool", value, kernel=kernel, stride=kernel, low=none, high=none)
