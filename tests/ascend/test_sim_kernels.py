@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable
 
@@ -67,6 +68,24 @@ def test_matmul(kernel: Kernels, shape: tuple[int, int, int]) -> None:
     np.testing.assert_allclose(c, exact, rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.parametrize("rows", [32, 160, 512])
+def test_cube_and_vector_cores_together(kernel: Kernels, rows: int) -> None:
+    n, k = 64, 48
+    a = _RNG.standard_normal((rows, k)).astype(np.float16)
+    b = _RNG.standard_normal((k, n)).astype(np.float16)
+    r = _RNG.standard_normal((rows, n)).astype(np.float32)
+    out = np.zeros((rows, n), np.float32)
+    tiling = struct.pack("III", rows, n, k)
+    result = kernel("epilogue").run(
+        [a, b, r], [out], tiling=tiling, blocks=3, workspace_bytes=3 * 2 * 32 * n * 4
+    )
+    exact = np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0) + r
+    assert result.failures == ()
+    np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-5)
+    assert result.pipe_busy["M"] > 0
+    assert result.pipe_busy["V"] > 0
+
+
 def test_unchecked_runs_time_alike_and_leave_outputs_alone(kernel: Kernels) -> None:
     x = np.ones((64, 512), np.float32)
     y = np.full_like(x, 7)
@@ -76,6 +95,26 @@ def test_unchecked_runs_time_alike_and_leave_outputs_alone(kernel: Kernels) -> N
     full = simulator.run([x], [y], tiling=tiling, blocks=16)
     assert fast.cycles == full.cycles > 0
     assert fast.latency_us == pytest.approx(fast.cycles / 1850)
+
+
+def test_trace_is_what_perfetto_reads(kernel: Kernels) -> None:
+    x = np.ones((4, 64), np.float32)
+    tiling = struct.pack("II", 4, 64)
+    simulator = kernel("softmax")
+    result = simulator.run([x], [x.copy()], tiling=tiling, blocks=2, trace=True)
+    assert result.trace is not None
+    events = json.loads(json.dumps(result.trace))["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    assert {event["name"] for event in slices} >= {"DataCopyPad", "Exp", "ReduceMax", "GetValue"}
+    assert max(event["ts"] + event["dur"] for event in slices) <= result.latency_us * 1.001
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert names == ["vector core, block 0 (simulated)", "vector core, block 1 (simulated)"]
+    by_row: dict[tuple[int, int], float] = {}
+    for event in slices:  # a pipe starts one instruction after the other
+        row = (event["pid"], event["tid"])
+        assert event["ts"] >= by_row.get(row, 0.0)
+        by_row[row] = event["ts"]
+    assert simulator.run([x], [x.copy()], tiling=tiling, blocks=2).trace is None
 
 
 def test_result_names_the_bounding_pipe(kernel: Kernels) -> None:

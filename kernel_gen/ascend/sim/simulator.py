@@ -68,13 +68,12 @@ class Simulator:
         """
         if blocks < 1:
             raise InvalidInput(f"{blocks} blocks: expected at least one")
-        holders = [_aligned(array.nbytes) for array in (*inputs, *outputs)]
-        for holder, array in zip(holders, inputs, strict=False):
-            holder[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        results = holders[len(inputs) :]
+        holders = [_bytes_of(array, copy=check) for array in inputs]
+        results = [_aligned(array.nbytes) for array in outputs]
         if check:
             for holder in results:
                 holder[:] = _POISON
+        holders += results
         holders.append(_aligned(workspace_bytes))
         holders.append(_aligned(len(tiling)))
         holders[-1][:] = np.frombuffer(tiling, np.uint8)
@@ -100,6 +99,16 @@ class Simulator:
         if "error" in report:
             raise InternalError(f"simulator: {report['error']}")
         return report
+
+
+def _bytes_of(array: np.ndarray, *, copy: bool) -> np.ndarray:
+    """An input as the kernel reads it: its own bytes where nothing can write to them."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if not copy:
+        return flat
+    holder = _aligned(flat.nbytes)
+    holder[:] = flat
+    return holder
 
 
 def _aligned(size: int) -> np.ndarray:

@@ -211,16 +211,16 @@ void CopyBlocks(const Copy &c, Where where)
             std::memmove(target, source, c.length);
         }
     }
-    const double moved = inward    ? MovedBytes(c.src.at, c.length, g.src_pitch, c.blocks)
-                         : outward ? MovedBytes(c.dst.at, c.length, g.dst_pitch, c.blocks)
-                                   : double(c.length) * c.blocks;
-    if (inward || outward) {
-        GlobalBuffer *buffer = sim.Find(inward ? c.src.at : c.dst.at);
-        instruction.RunCopy(buffer, double(c.length) * c.blocks, moved, outward);
-    } else {
-        const double rate = sim.chip.ub_rate;
-        instruction.Run(moved / rate, sim.chip.ub_start);
+    const double bytes = double(c.length) * c.blocks;
+    if (!inward && !outward) {
+        instruction.Run(bytes / sim.chip.ub_rate, sim.chip.ub_start);
+        return;
     }
+    const uint64_t at = inward ? c.src.at : c.dst.at;
+    GlobalBuffer *buffer = sim.Find(at);
+    const double moved =
+        MovedBytes(at - buffer->low, c.length, inward ? g.src_pitch : g.dst_pitch, c.blocks);
+    instruction.RunCopy(buffer, bytes, moved, outward);
 }
 
 bool ScalarRead(const Operand &from, void *value, Where where)

@@ -217,7 +217,8 @@ const char *NameOf(Pipe pipe);
 const char *NameOf(Memory memory);
 const char *NameOf(Type type);
 uint32_t SizeOf(Type type);
-// Bytes of bandwidth that a burst of GM takes: whole sectors, and a share for the burst itself.
+// Bytes of bandwidth that bursts of GM take: whole sectors, and a share for each burst itself. `at`
+// is an offset in an argument; arguments themselves are aligned.
 double MovedBytes(uint64_t at, uint64_t bytes);
 double MovedBytes(uint64_t at, uint64_t bytes, uint64_t pitch, uint64_t bursts);
 // Stores to GM under the core's atomic mode. False where the chip lacks it for the type.

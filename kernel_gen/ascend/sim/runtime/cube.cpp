@@ -238,6 +238,12 @@ void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where w
     const uint32_t c0 = p.rows ? p.n : dst.memory == Memory::L1 || size < 4 ? 32 / size : kSide;
     std::vector<uint8_t> line(uint64_t{c0} * size);
     const bool checked = sim.rules || sim.function;
+    const bool global = dst.memory == Memory::GM;
+    if (global && !instruction.Legal(dst, dst.at, dst.at + size, 1)) {
+        return;
+    }
+    GlobalBuffer *buffer = global ? sim.Find(dst.at) : nullptr;
+    const uint64_t base = global ? buffer->low : 0;
     double moved = 0;
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
         const uint64_t source = src.at + uint64_t{matrix} * p.src_matrix * kSide * kSide * 4;
@@ -248,7 +254,8 @@ void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where w
                                  (p.rows ? uint64_t{start} * size
                                          : uint64_t{start / c0} * p.dst_stride * kBlockBytes);
             const uint64_t pitch = (p.rows ? p.dst_stride : uint64_t{c0}) * size;
-            moved += p.rows ? MovedBytes(top, bytes, pitch, p.m) : MovedBytes(top, bytes * p.m);
+            moved += p.rows ? MovedBytes(top - base, bytes, pitch, p.m)
+                            : MovedBytes(top - base, bytes * p.m);
             for (uint32_t row = 0; checked && row < p.m; ++row) {
                 const uint64_t to = top + row * pitch;
                 if (!Writes(instruction, dst, to, bytes, dst.memory == Memory::GM ? 1 : kBlockBytes)) {
@@ -276,14 +283,11 @@ void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where w
     }
     const double elements = double(p.matrices) * p.m * p.n;
     const double cycles = elements / sim.chip.fix_rate;
-    if (dst.memory != Memory::GM) {
+    if (!global) {
         instruction.Run(cycles, sim.chip.fix_start);
         return;
     }
-    if (!instruction.Legal(dst, dst.at, dst.at + size, 1)) {
-        return;
-    }
-    instruction.RunCopy(sim.Find(dst.at), elements * size, moved, true, cycles);
+    instruction.RunCopy(buffer, elements * size, moved, true, cycles);
 }
 
 }  // namespace gafsim

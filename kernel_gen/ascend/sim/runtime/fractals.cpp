@@ -71,9 +71,13 @@ void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Whe
     const uint32_t per_block = kBlockBytes / size;
     const uint32_t blocks = (p.columns + per_block - 1) / per_block;
     const bool checked = sim.rules || sim.function;
+    if (!instruction.Legal(src, src.at, src.at + size, 1)) {
+        return;
+    }
+    GlobalBuffer *buffer = sim.Find(src.at);
     double moved = 0;
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
-        moved += MovedBytes(src.at + matrix * p.src_matrix * size, uint64_t{p.columns} * size,
+        moved += MovedBytes(src.at - buffer->low + matrix * p.src_matrix * size, uint64_t{p.columns} * size,
                             p.src_row * size, p.rows);
         for (uint32_t row = 0; checked && row < p.rows; ++row) {
             const uint64_t from = src.at + (matrix * p.src_matrix + row * p.src_row) * size;
@@ -99,10 +103,7 @@ void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Whe
         }
     }
     const double bytes = double(p.matrices) * p.rows * p.columns * size;
-    if (!sim.rules && !instruction.Legal(src, src.at, src.at + size, 1)) {
-        return;
-    }
-    instruction.RunCopy(sim.Find(src.at), bytes, moved, false);
+    instruction.RunCopy(buffer, bytes, moved, false);
 }
 
 void LoadFractals(const Operand &dst, const Operand &src, const FractalLoad &p, Where where)
