@@ -34,7 +34,7 @@ _AFTER: dict[str, Callable[[torch.Tensor], Any]] = {
     "scores": lambda y: torch.softmax(y, -1).sum(-1),
     "pooled": lambda y: y.mean(-2),
 }
-_TYPES = (torch.float32, torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_TYPES = (torch.float32, torch.float32, torch.float64)  # eager rounds narrow ones op by op
 
 
 def product_program(seed: int) -> tuple[str, Callable[..., Any], list[torch.Tensor]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.runtime.build import Compiler
@@ -10,14 +11,22 @@ from kernel_gen.runtime.host import host_target
 from tests.acceptance.forcing import Forcing
 from tests.acceptance.product_graphs import product_program
 
+_FEW = 8  # programs of one object
+
+
+def _many(isa: str, first: int, count: int) -> list[ParameterSet]:
+    starts = range(first, first + count, _FEW)
+    ranges = [range(start, start + _FEW) for start in starts]
+    return [pytest.param(isa, r, id=f"{isa}-{r.start}", marks=pytest.mark.slow) for r in ranges]
+
 
 @pytest.mark.parametrize(
     ("isa", "seeds"),
     [
         pytest.param("x86-64-v3", range(3), id="few"),
-        pytest.param("x86-64", range(100, 130), id="sse2", marks=pytest.mark.slow),
-        pytest.param("x86-64-v3", range(200, 260), id="avx2", marks=pytest.mark.slow),
-        pytest.param("x86-64-v4", range(300, 330), id="avx512", marks=pytest.mark.slow),
+        *_many("x86-64", 100, 24),
+        *_many("x86-64-v3", 200, 56),
+        *_many("x86-64-v4", 300, 24),
     ],
 )
 def test_random_programs_around_products(
