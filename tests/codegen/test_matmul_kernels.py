@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from kernel_gen.errors import InvalidInput, Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
-from kernel_gen.schedule.schedule import Choice, Point
+from kernel_gen.runtime.plan import Artifact
+from kernel_gen.schedule.schedule import Choice, Point, Schedule
 from tests.codegen.matmul_nests import (
     EPILOGUES,
     PROLOGUES,
@@ -191,6 +194,46 @@ def test_packed_rows_are_cut_into_blocks_of_depth(bench: Bench, left: str, split
     for kc, mc in ((32, 1), (24, 2), (20, 64)):
         changes: dict[str, Choice] = {"left": "call", "kc": kc, "mc": mc}
         bench.check(nest, bench.seed(nest, split=split, **changes), threads=2)
+
+
+@pytest.mark.parametrize(("left", "right"), [("mk", "kn"), ("km", "nk")])
+@pytest.mark.parametrize("constant", [False, True])
+def test_pairs_of_bf16(bench: Bench, left: str, right: str, constant: bool) -> None:
+    """Odd sums, blocks that end inside a vector, few columns."""
+    how: dict[str, Choice] = {"left": "call", "right": "load" if constant else "call"}
+    for m, n, k in ((13, 37, 51), (7, 16, 1), (1, 101, 66)):
+        nest = build(Case(m, n, k, left=left, right=right, stored=DType.BF16, constant=constant))
+        for kc in (16, 20, 72):
+            point = bench.seed(nest, element="pairs", kc=kc, mc=1, ahead="next", **how)
+            bench.check(nest, point, threads=2)
+
+
+def test_pairs_are_for_what_is_stored_as_bf16(bench: Bench) -> None:
+    for case in (Case(8, 16, 32), Case(8, 16, 32, stored=DType.BF16, prologue="relu")):
+        nest = build(case)
+        assert "element" not in {p.name for p in TEMPLATE.space(nest, bench.target).parameters}
+        found = bench.build(nest, bench.seed(nest, element="pairs", left="call"))
+        assert isinstance(found, Refusal)
+
+
+def test_dot_products_of_pairs_where_the_target_has_them(bench: Bench) -> None:
+    """Such code compiles everywhere; only a processor with AVX512_BF16 runs it."""
+    target = Target(DeviceKind.CPU, "any", "x86-64-v4", features=("avx512bf16",), vector_bytes=64)
+    nest = build(Case(16, 48, 64, stored=DType.BF16))
+    point = dict(TEMPLATE.space(nest, target).seeds[0])
+    assert point["element"] == "pairs"
+    schedule = TEMPLATE.schedule(nest, target, point)
+    assert isinstance(schedule, Schedule)
+    kernel = TEMPLATE.generate(nest, target, schedule, "kernel")
+    built = bench.compiler.compile([kernel], target)
+    assert isinstance(built, Artifact), built
+    # EVEX, prefix F3, 512 bits, opcode 52: VDPBF16PS
+    f3 = re.escape(bytes(byte for byte in range(256) if byte & 7 == 6))
+    dot_product = re.compile(rb"\x62[\x00-\xff][" + f3 + rb"][\x40-\x5f]\x52")
+    assert dot_product.search(built.data)
+    plain = bench.compiler.compile([kernel], replace(target, features=()))
+    assert isinstance(plain, Artifact), plain
+    assert not dot_product.search(plain.data)
 
 
 def test_packed_at_load_only_if_nothing_else_reads_it(bench: Bench) -> None:

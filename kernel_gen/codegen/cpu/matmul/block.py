@@ -15,6 +15,8 @@ from kernel_gen.codegen.cpu.matmul.inputs import Inputs
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Operand
 
+LINE = 64  # bytes that one prefetch brings
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -116,7 +118,7 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
         tail = t.tail_nv(p) * t.lanes
         if self.inputs.right is None:
             ld = str(t.nr) if tail == t.nr else f"(cols > {tail} ? {t.nr} : {tail})"
-            at = [f"(p - pr) * {p.k * t.nr}ll + kb * {ld}"] * p.sections
+            at = [f"(p - pr) * {t.packed(p.k) * t.nr}ll + {self._packed('kb')} * {ld}"] * p.sections
             shift = "0"
         elif t.right is Operand.DOT:
             at = [f"{d.offset} + n0 * {d.line_stride}ll + kb" for d in self.inputs.right]
@@ -135,12 +137,37 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
             ]
         )
 
+    def _packed(self, steps: str) -> str:
+        """Packed elements along an even number of steps of k."""
+        return f"{steps} / 2" if self.inputs.tiling.pairs else steps
+
+    def _fetch_next(self, section: int) -> str:
+        """This row tile's share of the panel that the block reads next, into the second-level
+        cache: the next section's, the next column tile's, or the first one of the next steps."""
+        p, t, s = self.inputs.problem, self.inputs.tiling, self.inputs.scalar
+        if not t.fetches_next:
+            return ""
+        panel = t.packed(p.k) * t.nr
+        lines = -(-t.packed(t.kc) * t.nr * p.product.dtype.bytes // LINE)
+        later = f"(p0 - pr) * {panel}ll + {self._packed(f'(kb + {t.kc})')} * {t.nr}ll"
+        after = f"p + 1 < p1 ? panel0 + {panel} : right[0] + {later}"
+        if section + 1 < p.sections:
+            after = f"panel{section + 1}"
+        return f"""\
+        const {s} *const next = {after};
+        const gaf_i64 share = ({lines} + row_tiles - 1) / row_tiles;
+        const char *const begin = (const char *)next + (m - m0) / {t.mr} * share * {LINE};
+        for (gaf_i64 i = 0; i < share; ++i) __builtin_prefetch(begin + i * {LINE}, 0, 2);
+"""
+
     def _call_micro_kernel(self, section: int) -> str:
         t, p, symbol = self.inputs.tiling, self.inputs.problem, self.inputs.symbol
         dot = t.right is Operand.DOT
         tile = f"tile + {section * t.mr * t.nr}"
-        call = f"(rows_at, panel{section}, {tile}, k, kb == 0{', cols' if dot else ''});"
+        k = "(k + 1) / 2" if t.pairs else "k"
+        call = f"(rows_at, panel{section}, {tile}, {k}, kb == 0{', cols' if dot else ''});"
+        ahead = self._fetch_next(section)
         if dot or t.tail_nv(p) == t.nv:
-            return f"        {symbol}_tile{call}"
+            return f"{ahead}        {symbol}_tile{call}"
         wide = f"cols > {t.tail_nv(p) * t.lanes}"
-        return f"        if ({wide}) {symbol}_tile{call}\n        else {symbol}_tail{call}"
+        return f"{ahead}        if ({wide}) {symbol}_tile{call}\n        else {symbol}_tail{call}"

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.unit import Unit
 
-_CHAINS = 8  # sums in flight: two multiply-adds a cycle of latency four
+_SUMS = 12  # in registers: enough for two multiply-adds a cycle of latency four or five
+_COLUMNS = (
+    8,
+    4,
+    2,
+)  # read side by side: streams that the hardware follows; divide a tile's columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class DotKernel:
     @property
     def group(self) -> int:
         """Columns whose sums are kept in registers together."""
-        return max(2, _CHAINS // self.mr)
+        return next((n for n in _COLUMNS if n * self.mr <= _SUMS), _COLUMNS[-1])
 
     def text(self, unit: Unit) -> str:
         """The C++ function `void symbol(A, B, C, k, first, cols)`."""

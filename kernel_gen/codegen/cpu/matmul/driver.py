@@ -143,7 +143,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
             f"    const gaf_i64 b = u / {tiles}, p = u % {tiles};",
         ]
         for section in range(p.sections):
-            at = f"{self.inputs.section_at(section, 'b')} + p * {p.k * t.nr}ll"
+            at = f"{self.inputs.section_at(section, 'b')} + p * {t.packed(p.k) * t.nr}ll"
             lines.append(
                 f"    {self.inputs.symbol}_right{section}(args, status, b, p, p + 1,"
                 f" shared_right + {at});"

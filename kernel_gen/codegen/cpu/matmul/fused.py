@@ -1,8 +1,14 @@
-"""Multiply-adds of the register tiles."""
+"""Multiply-adds of the register tiles, and pairs of bf16 for those that multiply them as they are.
+
+A pair holds steps k and k + 1 of the sum, the first in its low half: what AVX512_BF16 multiplies in
+one instruction. Other targets take the pair apart in registers and read half the memory.
+"""
 
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectypes import vector_type
+from kernel_gen.ir.dtype import DType
 
 _X86 = {"float": "vfmadd231ps", "double": "vfmadd231pd"}
 
@@ -21,3 +27,20 @@ def multiply_add(unit: Unit, scalar: str, vector: str) -> str:
     name = f"gaf_fma_{vector}"
     head = f"static inline __attribute__((always_inline)) void {name}"
     return unit.helper(name, f"{head}({vector} &c, {vector} a, {vector} b) {{\n{plain}\n}}")
+
+
+def high_halves(unit: Unit, vector: str, lanes: int) -> tuple[str, str]:
+    """`u16 vector f(vector)`: values that are bf16 already, as bf16; and the result's type."""
+    whole, half = vector_type(unit, DType.I32, lanes), vector_type(unit, DType.BF16, lanes)
+    name = f"gaf_high_halves_{vector}"
+    body = f"return __builtin_convertvector(({whole})x >> 16, {half});"
+    return unit.helper(name, f"static inline {half} {name}({vector} x) {{ {body} }}"), half
+
+
+def join_halves(unit: Unit, vector: str, lanes: int) -> str:
+    """`vector f(vector x, vector y)`: pairs of two vectors whose values are bf16 already."""
+    whole = vector_type(unit, DType.I32, lanes)
+    name = f"gaf_join_halves_{vector}"
+    first = f"(({whole})x >> 16) & 0xffff"
+    body = f"return ({vector})(({first}) | (({whole})y & -65536));"
+    return unit.helper(name, f"static inline {vector} {name}({vector} x, {vector} y) {{ {body} }}")

@@ -91,6 +91,7 @@ def _micro_kernels(
             aligned=right is None,
             unroll=t.unroll,
             prefetch=t.prefetch,
+            pairs=t.pairs,
         )
         for name, nv in widths.items()
     ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
+from kernel_gen.codegen.cpu.matmul.fused import high_halves
 from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.matmul.row_reduction import define_reductions
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
@@ -71,18 +72,26 @@ def _whole(frame: Frame) -> bool:
     return end % t.lanes == 0 and not (cut and t.kc % t.lanes)
 
 
+def _put(frame: Frame, at: tuple[str, str], value: str) -> str:
+    """Stores a vector along k at a row's begin and a number of steps, as elements or as bf16."""
+    row, step = at
+    if not frame.tiling.pairs:
+        return f"*({frame.vector}u *)({row} + {step}) = {value};"
+    narrow, half = high_halves(frame.emitter.unit, frame.vector, frame.tiling.lanes)
+    return f"*({half}u *)((unsigned short *){row} + {step}) = {narrow}({value});"
+
+
 def _row_by_row(frame: Frame, scope: Scope) -> None:
     p, ld = frame.problem, frame.tiling.left_ld(frame.problem)
     row = scope.open("for (gaf_i64 m = lo; m < hi; ++m) {")
     frame.declare(row, p.rows, "m")
     define_reductions(frame, row)
     last = p.depth[-1]
-    at = f"row + {linear_position(p.depth[:-1], extent(last))} + c"
+    at = ("row", f"{linear_position(p.depth[:-1], extent(last))} + c")
 
     # a tail writes whole vectors: what follows is written later, or the row's padding
     def put(block: Scope) -> None:
-        value = frame.operand(p.product.lhs, block)
-        block.add(f"*({frame.vector}u *)({at}) = {value};")
+        block.add(_put(frame, at, frame.operand(p.product.lhs, block)))
 
     with _blocks(frame, row) as block:
         block.add(f"{frame.scalar} *const row = base + (m - lo) * {ld}ll;")
@@ -111,8 +120,8 @@ def _columns_of_rows(frame: Frame, scope: Scope) -> None:
             walk.add(f"t[i] = {frame.operand(p.product.lhs, walk)};")
             walk.close()
             steps.add(f"{transpose}(t);")
-            at = f"base + (c + j) * {ld}ll + {begin} + k"
-            steps.add(f"for (int j = 0; j < {count}; ++j) *({frame.vector}u *)({at}) = t[j];")
+            at = (f"(base + (c + j) * {ld}ll)", f"{begin} + k")
+            steps.add(f"for (int j = 0; j < {count}; ++j) {_put(frame, at, 't[j]')}")
             steps.close()
 
     frame.vectors(scope, rows, "(hi - lo)", "lo", put)

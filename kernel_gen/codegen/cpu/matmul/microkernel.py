@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.matmul.fused import multiply_add
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectypes import vector_type
+from kernel_gen.ir.dtype import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,13 @@ class MicroKernel:
     aligned: bool
     unroll: int
     prefetch: int  # rows of B ahead; 0: none
+    pairs: bool = False  # elements of A and B are two bf16 of neighbouring steps
 
     def text(self, unit: Unit) -> str:
         """The C++ function `void symbol(A, B, C, k, first)`."""
         s, fma = self.scalar, multiply_add(unit, self.scalar, self.vector)
+        if self.pairs:
+            vector_type(unit, DType.I32, self.lanes)
         return "\n".join(
             (
                 f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
@@ -77,6 +82,8 @@ class MicroKernel:
     def _step(self, u: int, fma: str) -> list[str]:
         """One step of k: NV loads, MR broadcasts, MR·NV multiply-adds."""
         kind = self.vector if self.aligned else f"{self.vector}u"
+        if self.pairs:
+            return ["    {", *self._pair_step(u, fma), "    }"]
         lines = ["    {"]
         for j in range(self.nv):
             at = u * self.ldb + j * self.lanes
@@ -91,6 +98,38 @@ class MicroKernel:
             lines += [f"        {fma}(c{i}_{j}, a, b{j});" for j in range(self.nv)]
             lines.append("      }")
         return [*lines, "    }"]
+
+    def _pair_step(self, u: int, fma: str) -> list[str]:
+        """Two steps of k: dot products of pairs, or the halves of the pairs one after the other."""
+        whole = f"gaf_i32x{self.lanes}"
+        lines = []
+        for j in range(self.nv):
+            at = u * self.ldb + j * self.lanes
+            lines.append(f"      const {whole} b{j} = *(const {whole} *)(B + {at});")
+            if self.prefetch:
+                lines.append(f"      __builtin_prefetch(B + {at + self.prefetch * self.ldb});")
+        rows = [f"((const int *)A)[{i * self.lda + u * self.ska}]" for i in range(self.mr)]
+        lines.append("#ifdef __AVX512BF16__")
+        for i, row in enumerate(rows):
+            lines.append(f"      {{ const {whole} a = {row} - ({whole}){{}};")
+            lines += [
+                f'        asm("vdpbf16ps %1, %2, %0" : "+v"(c{i}_{j}) : "v"(a), "v"(b{j}));'
+                for j in range(self.nv)
+            ]
+            lines.append("      }")
+        lines.append("#else")
+        for half in ("{} << 16", "{} & -65536"):
+            parts = ", ".join(
+                f"h{j} = ({self.vector})({half.format(f'b{j}')})" for j in range(self.nv)
+            )
+            lines.append(f"      {{ const {self.vector} {parts};")
+            for i, row in enumerate(rows):
+                a = half.format(f"({row} - ({whole}){{}})")
+                lines.append(f"        {{ const {self.vector} a = ({self.vector})({a});")
+                lines += [f"          {fma}(c{i}_{j}, a, h{j});" for j in range(self.nv)]
+                lines.append("        }")
+            lines.append("      }")
+        return [*lines, "#endif"]
 
     def _remainder(self, fma: str) -> list[str]:
         return [

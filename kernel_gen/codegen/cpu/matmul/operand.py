@@ -8,6 +8,8 @@ from kernel_gen.codegen.cpu.matmul.inputs import Direct
 from kernel_gen.codegen.cpu.matmul.problem import Problem, extent, plain_load
 from kernel_gen.codegen.cpu.matmul.text import index_text
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import FloorDiv, Index, Mod
 from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load
 
@@ -85,6 +87,33 @@ def right_modes(problem: Problem) -> tuple[Operand, ...]:
     in_place = (Operand.DIRECT, Operand.DOT)
     modes += [mode for mode in in_place if right_in_place(problem, mode) is not None]
     return tuple(modes)
+
+
+def holds_pairs(problem: Problem) -> bool:
+    """Whether both operands are bf16 as stored, so that packing them as bf16 rounds nothing."""
+    roots = (problem.product.lhs, *(problem.section(n).rhs for n in range(problem.sections)))
+    return (
+        problem.product.dtype is DType.F32
+        and len(problem.depth) == 1
+        and all(_is_stored_bf16(problem, root) for root in roots)
+    )
+
+
+def _is_stored_bf16(problem: Problem, position: int) -> bool:
+    statement = problem.nest.statements[position]
+    if not isinstance(statement, Load) or statement.guards:
+        return False
+    return problem.nest.buffers[statement.buffer].type.dtype is DType.BF16
+
+
+def refuse_pairs(problem: Problem, tiling: Tiling) -> Refusal | None:
+    """Pairs need packed operands, and blocks that cut none of them."""
+    if not tiling.pairs:
+        return None
+    packed = tiling.left is Operand.CALL and tiling.right in (Operand.CALL, Operand.LOAD)
+    if not holds_pairs(problem) or not packed or tiling.kc % 2:
+        return Refusal("operand-layout", "pairs of bf16 need packed operands that are stored so")
+    return None
 
 
 def fits_in_place(problem: Problem, tiling: Tiling) -> bool:

@@ -7,6 +7,7 @@ vectors; columns behind the end hold values that no one stores.
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
+from kernel_gen.codegen.cpu.matmul.fused import join_halves
 from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.scope import Binding, Scope
@@ -24,10 +25,12 @@ def right_function(frame: Frame, section: int) -> str:
     tile.add(f"const gaf_i64 slab = p / {tiles}, n0 = p % {tiles} * {t.nr};")
     tile.add(f"const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};")
     tile.add(f"const gaf_i64 ld = cols > {tail} ? {t.nr} : {tail};")
-    tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {p.k * t.nr}ll;")
+    tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {t.packed(p.k) * t.nr}ll;")
     frame.declare(tile, p.cols[:-1], "slab")
     if frame.runs_along(root, p.depth, p.cols):
         _along_depth(frame, tile, root)
+    elif t.pairs:
+        _pairs_along_columns(frame, tile, root)
     else:
         _along_columns(frame, tile, root)
     tile.close()
@@ -43,6 +46,32 @@ def _along_columns(frame: Frame, tile: Scope, root: int) -> None:
             block.add(f"*({frame.vector}u *)(at + c) = {frame.operand(root, block)};")
 
         frame.vectors(step, p.cols[-1] if p.cols else None, "cols", "n0", put)
+
+
+def _pairs_along_columns(frame: Frame, tile: Scope, root: int) -> None:
+    """Two rows of B at a time; behind an odd last one there are zeros."""
+    p, last = frame.problem, frame.problem.depth[-1]
+    join = join_halves(frame.emitter.unit, frame.vector, frame.tiling.lanes)
+    end = extent(last)
+
+    def rows(head: str, second: bool) -> None:
+        step = tile.open(head)
+        step.add(f"{frame.scalar} *at = panel + k / 2 * ld;")
+
+        def put(block: Scope) -> None:
+            values = []
+            for place in ("k", "(k + 1)") if second else ("k",):
+                row = block.inline({last.name: Binding(place)})
+                values.append(frame.operand(root, row))
+            values += [f"({frame.vector}){{}}"] * (2 - len(values))
+            block.add(f"*({frame.vector}u *)(at + c) = {join}({', '.join(values)});")
+
+        frame.vectors(step, p.cols[-1] if p.cols else None, "cols", "n0", put)
+        step.close()
+
+    rows(f"for (gaf_i64 k = 0; k + 2 <= {end}; k += 2) {{", second=True)
+    if end % 2:
+        rows(f"for (gaf_i64 k = {end - 1}; k < {end}; ++k) {{", second=False)
 
 
 def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
@@ -63,6 +92,15 @@ def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
         walk.add(f"t[i] = {frame.operand(root, walk)};")
         walk.close()
         block.add(f"{transpose}(t);")
+        if frame.tiling.pairs:
+            join = join_halves(frame.emitter.unit, frame.vector, lanes)
+            at = "panel + (c / 2 + j) * ld + j0"
+            end = f"({block.part} + 1) / 2" if block.part else str(lanes // 2)
+            block.add(
+                f"for (int j = 0; j < {end}; ++j)"
+                f" *({frame.vector}u *)({at}) = {join}(t[2 * j], t[2 * j + 1]);"
+            )
+            return
         at = f"panel + ({linear_position(p.depth[:-1], extent(last))} + c + j) * ld + j0"
         end = block.part or str(lanes)
         block.add(f"for (int j = 0; j < {end}; ++j) *({frame.vector}u *)({at}) = t[j];")

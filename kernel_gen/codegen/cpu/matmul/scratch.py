@@ -65,7 +65,7 @@ def left_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:
 
 def right_bytes(problem: Problem, tiling: Tiling, tiles: int) -> int:
     """Bytes of `tiles` packed column tiles of one section."""
-    return _rounded(tiles * problem.k * tiling.nr * problem.product.dtype.bytes)
+    return _rounded(tiles * tiling.packed(problem.k) * tiling.nr * problem.product.dtype.bytes)
 
 
 def _tile_bytes(problem: Problem, tiling: Tiling) -> int:

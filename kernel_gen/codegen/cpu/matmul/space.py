@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.matmul import guess
-from kernel_gen.codegen.cpu.matmul.operand import left_modes, right_modes
+from kernel_gen.codegen.cpu.matmul.operand import holds_pairs, left_modes, right_modes
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.row_epilogue import policies
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
@@ -14,6 +14,9 @@ _MOST_ROWS = 256  # row tiles of a block
 _NC = (1, 2, 4, 8, 16, 32, 64, 128)
 _UNROLL = (1, 2, 4)
 _PREFETCH = (0, 4, 8, 16)
+_AHEAD = ("none", "next")
+_ELEMENTS = ("wide", "pairs")
+_AHEAD_ROW_TILES = 8  # with fewer, one tile's share of a panel is long
 _TEAM_STEPS = 200_000
 _DOT_ROWS = 4  # beyond, packing a right operand that runs along k pays
 Seed = tuple[tuple[str, Choice], ...]
@@ -32,6 +35,8 @@ def matmul_space(problem: Problem, target: Target) -> Space:
         Parameter("split", tuple(str(split) for split in Split)),
         Parameter("unroll", _UNROLL),
         Parameter("prefetch", _PREFETCH),
+        Parameter("ahead", _AHEAD),
+        *((Parameter("element", _ELEMENTS),) if holds_pairs(problem) else ()),
         Parameter("threads", ("one", "all")),
         *((Parameter("keep", policies(problem)),) if problem.finishes_rows else ()),
     )
@@ -39,15 +44,24 @@ def matmul_space(problem: Problem, target: Target) -> Space:
 
 
 def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[Seed, ...]:
-    """The best tile both ways of splitting, then with the other way to read A, then other tiles."""
+    """The best tile, then with the other ways to read operands, then split the other way, then
+    other tiles."""
     split = _split(problem, target, tiles[0])
     other = Split.ROWS if split is Split.COLS else Split.COLS
     left = left_modes(problem)
     right = _right(problem, target, tiles[0])
+    few = problem.m <= _DOT_ROWS
+    first = _seed(problem, target, tiles[0], split, left[-1], right)
     wished = [
-        _seed(problem, target, tiles[0], split, left[-1], right),
-        _seed(problem, target, tiles[0], other, left[-1], right),
+        first,
+        _with_other_element(first),
+        *(
+            _seed(problem, target, tiles[0], split, left[-1], mode)
+            for mode in right_modes(problem)
+            if few
+        ),
         _seed(problem, target, tiles[0], split, left[0], right),
+        *(() if few else (_seed(problem, target, tiles[0], other, left[-1], right),)),
         *(
             _seed(problem, target, tile, split, left[-1], _right(problem, target, tile))
             for tile in tiles[1:3]
@@ -69,10 +83,10 @@ def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
 def _right(problem: Problem, target: Target, tile: guess.Tile) -> Operand:
     """In place where it is read few times or its rows are short; packed otherwise."""
     modes = right_modes(problem)
+    if Operand.DOT in modes and problem.m <= _DOT_ROWS:
+        return Operand.DOT  # many streams, and no second copy of a constant
     if modes[0] is Operand.LOAD:
         return modes[0]
-    if Operand.DOT in modes and problem.m <= _DOT_ROWS:
-        return Operand.DOT
     if Operand.DIRECT not in modes or not _last_tile_fits(problem, target, tile):
         return modes[0]
     few = problem.m <= 4 * tile.rows
@@ -96,6 +110,7 @@ def _seed(
     right: Operand,
 ) -> Seed:
     rows = min(guess.block_rows(problem, target, tile), _MOST_ROWS)
+    packed = right in (Operand.CALL, Operand.LOAD)
     streams = right is Operand.DIRECT and problem.m <= 4 * tile.rows
     return (
         ("tile", _tile_name(tile)),
@@ -106,9 +121,25 @@ def _seed(
         ("right", str(right)),
         ("split", str(split)),
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
-        ("prefetch", 8 if right in (Operand.CALL, Operand.LOAD) else 0),
+        ("prefetch", 8 if packed else 0),
+        *((("element", _element(problem, target)),) if holds_pairs(problem) else ()),
+        ("ahead", _AHEAD[packed and problem.m >= _AHEAD_ROW_TILES * tile.rows]),
         ("threads", "all" if _worth_a_team(problem) else "one"),
         *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
+    )
+
+
+def _element(problem: Problem, target: Target) -> str:
+    """Pairs of bf16 where instructions multiply them, or where reading the weights takes longer
+    than taking pairs apart."""
+    return _ELEMENTS["avx512bf16" in target.features or problem.m <= _DOT_ROWS]
+
+
+def _with_other_element(seed: Seed) -> Seed:
+    """The same choices with packed elements of the other kind, if there are two."""
+    return tuple(
+        (name, _ELEMENTS[value == _ELEMENTS[0]] if name == "element" else value)
+        for name, value in seed
     )
 
 
@@ -136,6 +167,8 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         right=Operand(str(point["right"])),
         unroll=int(point["unroll"]),
         prefetch=int(point["prefetch"]),
+        pairs=point.get("element", "wide") == "pairs",
+        ahead=point["ahead"] == "next",
         team=point["threads"] == "all",
         keep=str(point.get("keep", "none")),
     )

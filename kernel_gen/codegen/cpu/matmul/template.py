@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.matmul.generate import generate
 from kernel_gen.codegen.cpu.matmul.normalise import normalise
-from kernel_gen.codegen.cpu.matmul.operand import fits_in_place, left_modes, right_modes
+from kernel_gen.codegen.cpu.matmul.operand import (
+    fits_in_place,
+    left_modes,
+    refuse_pairs,
+    right_modes,
+)
 from kernel_gen.codegen.cpu.matmul.problem import Problem, analyse
 from kernel_gen.codegen.cpu.matmul.row_epilogue import refuse_panel, refuse_rows
 from kernel_gen.codegen.cpu.matmul.space import matmul_space, tiling_of
@@ -42,7 +47,8 @@ class MatmulTemplate:
             return Refusal("operand-layout", f"operands read {tiling.left} and {tiling.right}")
         if not fits_in_place(problem, tiling):
             return Refusal("tile-too-large", f"a tile of {tiling.mr}×{tiling.nr} read in place")
-        return refuse_panel(problem, tiling) or to_schedule(tiling)
+        refused = refuse_pairs(problem, tiling) or refuse_panel(problem, tiling)
+        return refused or to_schedule(tiling)
 
     def generate(
         self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str

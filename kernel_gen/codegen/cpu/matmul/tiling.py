@@ -7,11 +7,13 @@ from enum import StrEnum
 
 from kernel_gen.codegen.cpu.matmul.problem import Problem, extent
 from kernel_gen.errors import InvalidGraph
-from kernel_gen.ir.graph import attrs
+from kernel_gen.ir.graph import Attr, attrs
 from kernel_gen.schedule.schedule import Decision, Schedule
 
 NAME = "matmul"
 _THREADS = {False: "one", True: "all"}
+_PAIRS = "bf16-pairs"
+_AHEAD = {False: "none", True: "next"}
 
 
 class Split(StrEnum):
@@ -51,8 +53,15 @@ class Tiling:
     right: Operand
     unroll: int = 1
     prefetch: int = 8
+    pairs: bool = False  # packed elements are two bf16 of neighbouring steps of k
+    ahead: bool = False  # whether row tiles prefetch the next panel of a packed right operand
     team: bool = True  # False: one thread whatever the caller offers
     keep: str = "none"  # what is kept along a row that is finished in stages (`row_epilogue`)
+
+    @property
+    def fetches_next(self) -> bool:
+        """Whether there is a packed panel to fetch ahead."""
+        return self.ahead and self.right in (Operand.CALL, Operand.LOAD)
 
     @property
     def nr(self) -> int:
@@ -74,6 +83,10 @@ class Tiling:
         rest = problem.inner_cols % self.nr
         return -(-rest // self.lanes) if rest else self.nv
 
+    def packed(self, steps: int) -> int:
+        """Packed elements along `steps` steps of k."""
+        return -(-steps // 2) if self.pairs else steps
+
     def left_blocks(self, problem: Problem) -> int:
         """Blocks of k that packed A is cut into, so that the rows which a block of the product
         reads lie next to each other; one where k has several axes."""
@@ -85,13 +98,15 @@ class Tiling:
         return self.mr * (tiles if self.split is Split.COLS else min(self.mc, tiles))
 
     def left_ld(self, problem: Problem) -> int:
-        """Row stride of packed A in elements: room for whole vectors along the innermost axis of
-        the depth, and not a multiple of 512 B, which would put all rows of a tile into few sets of
-        the cache."""
+        """Row stride of packed A in packed elements: room for whole vectors along the innermost
+        axis of the depth, and not a multiple of 512 B, which would put all rows of a tile into few
+        sets of the cache."""
         last = extent(problem.depth[-1])
         written = problem.k - last + -(-last // self.lanes) * self.lanes
         if self.left_blocks(problem) > 1:
             written = self.kc
+        if self.pairs:  # stored as whole vectors of half the width
+            written = self.packed(-(-written // self.lanes) * self.lanes)
         stride = -(-written // self.lanes) * self.lanes
         step = 512 // problem.product.dtype.bytes
         return stride + self.lanes if stride % step == 0 else stride
@@ -106,12 +121,18 @@ def to_schedule(tiling: Tiling) -> Schedule:
             *rows,
             Decision("tile", attrs(rows=tiling.mr, vectors=tiling.nv)),
             Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
-            Decision("pack", attrs(left=str(tiling.left), right=str(tiling.right))),
+            Decision("pack", _packing(tiling)),
             Decision("parallel", attrs(split=str(tiling.split), threads=_THREADS[tiling.team])),
             Decision("unroll", attrs(depth=tiling.unroll)),
-            Decision("prefetch", attrs(depth=tiling.prefetch)),
+            Decision("prefetch", attrs(depth=tiling.prefetch, panel=_AHEAD[tiling.ahead])),
         ),
     )
+
+
+def _packing(tiling: Tiling) -> tuple[tuple[str, Attr], ...]:
+    if tiling.pairs:
+        return attrs(left=str(tiling.left), right=str(tiling.right), element=_PAIRS)
+    return attrs(left=str(tiling.left), right=str(tiling.right))
 
 
 def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
@@ -128,6 +149,8 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         right=Operand(_word(schedule, "pack", "right")),
         unroll=_number(schedule, "unroll", "depth"),
         prefetch=_number(schedule, "prefetch", "depth"),
+        pairs=_decided(schedule, "pack", "element") == _PAIRS,
+        ahead=_decided(schedule, "prefetch", "panel") == _AHEAD[True],
         team=_word(schedule, "parallel", "threads") == _THREADS[True],
         keep=_word(schedule, "rows", "keep") if schedule.find("rows") else "none",
     )
