@@ -118,12 +118,14 @@ class Worker:
     def facts(self, seconds: float) -> Mapping[str, Any]:
         """What it says once it is set up, within `seconds`."""
         self._connection.settimeout(seconds)
-        return self._answer()
+        facts: dict[str, Any] = self._answer()
+        return facts
 
     def sample(self) -> dict[str, dict[str, float]]:
         """One sample of each of its runs."""
         self._connection.sendall(b"sample\n")
-        return self._answer()
+        samples: dict[str, dict[str, float]] = self._answer()
+        return samples
 
     def close(self) -> None:
         """Hangs up and waits for its end; what goes on searching is interrupted, then killed."""

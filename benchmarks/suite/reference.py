@@ -114,16 +114,16 @@ def _plain_attention() -> Iterator[None]:
         yield
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts bytes that ops read from the given tensors, no storage more than once, and write
     into them; and the most bytes that live results take."""
 
     def __init__(self, given: list[Tensor]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.reads = {t.untyped_storage().data_ptr(): 0 for t in given}
         self._sizes = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in given}
         self._written: set[int] = set()
-        self._live: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._live: dict[int, tuple[Any, int]] = {}
         self.peak_bytes = 0
 
     @property
@@ -159,10 +159,11 @@ class _Watch(TorchDispatchMode):
                     self._written.add(pointer)
 
     def _remember(self, results: list[Tensor]) -> None:
+        reference: Any = StorageWeakRef  # torch leaves it untyped
         for tensor in results:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in self.reads:
-                self._live[storage.data_ptr()] = (StorageWeakRef(storage), storage.nbytes())
+                self._live[storage.data_ptr()] = (reference(storage), storage.nbytes())
         self._live = {p: entry for p, entry in self._live.items() if not entry[0].expired()}
         self.peak_bytes = max(self.peak_bytes, sum(size for _, size in self._live.values()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.loopnest import Compute, Contract, Load, LoopNest, Reduce, Statement
 from kernel_gen.runtime.plan import Kernel, Plan
 
@@ -42,9 +43,18 @@ def _point(kernel: Kernel) -> KernelPoint:
     )
 
 
+def _extents(nest: LoopNest) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for axis in nest.axes:
+        if not isinstance(axis.extent, int):
+            raise InvalidInput(f"axis {axis.name} has no fixed extent")
+        found[axis.name] = axis.extent
+    return found
+
+
 def nest_operations(nest: LoopNest) -> int:
     """Operations of a nest: one per computed or reduced point, two per multiply-add."""
-    extents = {axis.name: int(axis.extent) for axis in nest.axes}
+    extents = _extents(nest)
     live = nest.statement_axes()
 
     def points(axes: tuple[str, ...]) -> int:
@@ -68,7 +78,7 @@ def nest_operations(nest: LoopNest) -> int:
 def nest_bytes(nest: LoopNest) -> int:
     """Bytes of a nest: each operand once; of a table that is read at given positions, what is read
     where that is less."""
-    extents = {axis.name: int(axis.extent) for axis in nest.axes}
+    extents = _extents(nest)
     live = nest.statement_axes()
     gathered: dict[int, int] = {}
     for position, statement in enumerate(nest.statements):

@@ -48,4 +48,4 @@ def _value(tensor: Tensor) -> Any:
 
 
 def _tensors(values: list[Any]) -> list[Tensor]:
-    return [torch.from_dlpack(value).clone() for value in values]
+    return [torch.utils.dlpack.from_dlpack(value).clone() for value in values]

@@ -52,8 +52,9 @@ def _donated(work: Work, weights: int) -> tuple[int, ...]:
 def _decomposed(work: Work) -> torch.export.ExportedProgram:
     table = torch.export.default_decompositions()
     # Attention stays whole: its decomposition fails on some programs.
-    table.pop(torch.ops.aten.scaled_dot_product_attention.default, None)
-    return exported(work).run_decompositions(table)
+    table.pop(torch.ops.aten.scaled_dot_product_attention.default, None)  # type: ignore[no-untyped-call]
+    program: torch.export.ExportedProgram = exported(work).run_decompositions(table)
+    return program
 
 
 def _weights(program: torch.export.ExportedProgram) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -43,10 +44,9 @@ class LlamaDecode(nn.Module):
 
     def __init__(self, config: Any, cached: int) -> None:
         super().__init__()
-        from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
-
-        self.layer = LlamaDecoderLayer(config, layer_idx=0)
-        cos, sin = LlamaRotaryEmbedding(config)(torch.empty(1), torch.tensor([[cached]]))
+        llama = _module("llama")
+        self.layer = llama.LlamaDecoderLayer(config, layer_idx=0)
+        cos, sin = llama.LlamaRotaryEmbedding(config)(torch.empty(1), torch.tensor([[cached]]))
         self.register_buffer("cos", cos)
         self.register_buffer("sin", sin)
 
@@ -83,37 +83,35 @@ class Logits(nn.Module):
         return logits
 
 
+def _module(name: str) -> Any:
+    """The modelling module of a family, imported only where one of its models is built."""
+    return importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+
+
 def bert_encoder(layers: int) -> nn.Module:
     """BERT-base of `layers` layers without a pooler."""
-    from transformers import BertConfig, BertModel
-
-    config = BertConfig(num_hidden_layers=layers)
-    return LastHidden(BertModel(config, add_pooling_layer=False))
+    bert = _module("bert")
+    config = bert.BertConfig(num_hidden_layers=layers)
+    return LastHidden(bert.BertModel(config, add_pooling_layer=False))
 
 
 def bert_layer() -> tuple[nn.Module, tuple[Tensor, ...]]:
     """One encoder layer on 4 × 128 tokens."""
-    from transformers import BertConfig
-    from transformers.models.bert.modeling_bert import BertLayer
-
-    config = BertConfig(attn_implementation="sdpa")
-    return Block(BertLayer(config)), (torch.randn(4, 128, config.hidden_size),)
+    bert = _module("bert")
+    config = bert.BertConfig(attn_implementation="sdpa")
+    return Block(bert.BertLayer(config)), (torch.randn(4, 128, config.hidden_size),)
 
 
 def gpt2_block() -> tuple[nn.Module, tuple[Tensor, ...]]:
     """One block of GPT-2 on 1 × 256 tokens."""
-    from transformers import GPT2Config
-    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
-
-    config = GPT2Config(attn_implementation="sdpa")
-    return Block(GPT2Block(config, layer_idx=0)), (torch.randn(1, 256, config.n_embd),)
+    gpt2 = _module("gpt2")
+    config = gpt2.GPT2Config(attn_implementation="sdpa")
+    return Block(gpt2.GPT2Block(config, layer_idx=0)), (torch.randn(1, 256, config.n_embd),)
 
 
 def llama2_7b_layer_decode(cached: int = 128) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """One layer of LLaMA-2-7B on a token after `cached` ones."""
-    from transformers import LlamaConfig
-
-    config = LlamaConfig(
+    config = _module("llama").LlamaConfig(
         hidden_size=4096,
         intermediate_size=11008,
         num_attention_heads=32,
@@ -128,19 +126,16 @@ def llama2_7b_layer_decode(cached: int = 128) -> tuple[nn.Module, tuple[Tensor, 
 
 def vit_b_block() -> tuple[nn.Module, tuple[Tensor, ...]]:
     """One block of ViT-B/16 on eight images (197 tokens)."""
-    from transformers import ViTConfig
-    from transformers.models.vit.modeling_vit import ViTLayer
-
-    config = ViTConfig(attn_implementation="sdpa")
-    return Block(ViTLayer(config)), (torch.randn(8, 197, config.hidden_size),)
+    vit = _module("vit")
+    config = vit.ViTConfig(attn_implementation="sdpa")
+    return Block(vit.ViTLayer(config)), (torch.randn(8, 197, config.hidden_size),)
 
 
 def resnet50(batch: int = 8) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """ResNet-50 with statistics as after training, on `batch` images of 224²."""
-    from transformers import ResNetConfig, ResNetForImageClassification
-
-    config = ResNetConfig(num_labels=1000)
-    model = Logits(ResNetForImageClassification(config)).eval()
+    resnet = _module("resnet")
+    config = resnet.ResNetConfig(num_labels=1000)
+    model = Logits(resnet.ResNetForImageClassification(config)).eval()
     _settle(model, torch.randn(2, 3, 224, 224))
     return model, (torch.randn(batch, 3, 224, 224),)
 

@@ -45,6 +45,8 @@ class Dlrm(nn.Module):
     """A deep learning recommendation model (Naumov et al., 2019): dense features through an MLP,
     one table per sparse feature, dot products of all pairs, and an MLP on top."""
 
+    pairs: Tensor
+
     def __init__(self, tables: int, rows: int, width: int, dense: int) -> None:
         super().__init__()
         self.tables = nn.ModuleList(nn.Embedding(rows, width) for _ in range(tables))
