@@ -9,7 +9,7 @@ PACKAGES := kernel_gen cost_models db tuner service graph_autofusion
 SOURCES := $(PACKAGES) benchmarks examples tests
 export RAY_USAGE_STATS_ENABLED := 0
 
-.PHONY: help venv demo test test-fast check format bench golden soak openapi clean
+.PHONY: help venv demo test test-fast check format bench golden soak ablation openapi clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -55,8 +55,11 @@ $(VENV)/.bench: $(STAMP)
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[server,dev,bench]'
 	@touch $@
 
-bench: $(VENV)/.bench ## the suite against its peers, interleaved; writes docs/benchmarks
-	$(BIN)/python -m benchmarks.suite --output docs/benchmarks
+bench: $(VENV)/.bench ## the suite against its peers, interleaved; BENCH_ARGS=--resume goes on
+	$(BIN)/python -m benchmarks.suite --output docs/benchmarks $(BENCH_ARGS)
+
+ablation: $(VENV)/.bench ## time by kind of fusion; writes docs/benchmarks
+	$(BIN)/python -m benchmarks.ablation --output docs/benchmarks $(BENCH_ARGS)
 
 golden: $(STAMP) ## regenerate the golden texts of generated code
 	$(BIN)/python -m pytest tests/codegen -q --golden-update
