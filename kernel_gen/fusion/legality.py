@@ -55,7 +55,7 @@ def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal 
         refusal = unfusable(node)
         if refusal is not None:
             return refusal
-    heavy = [node for node in chosen if matrix_products(node)]
+    heavy = [n for n in chosen if matrix_products(n) and not _is_depthwise(program, n)]
     several = sum(map(matrix_products, heavy)) > 1
     if several and not is_attention(chosen) and not _side_by_side(program, heavy):
         names = ", ".join(map(described, heavy))
@@ -64,7 +64,37 @@ def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal 
             " or an attention"
         )
         return Refusal("two-products", sentence)
+    return _refuse_windows(program, chosen)
+
+
+def _is_depthwise(program: Graph, node: Node) -> bool:
+    """Whether each channel has a kernel of its own: a short sum per element, no product."""
+    if node.op != "convolution" or node.attr("groups") == 1:
+        return False
+    return program.type_of(node.inputs[1]).shape[1] == 1
+
+
+def _refuse_windows(program: Graph, chosen: list[Node]) -> Refusal | None:
+    """A convolution reads each element in several windows; computing it is left to a kernel of its
+    own, unless the kernel has one position only."""
+    made = _made(chosen)
+    for node in chosen:
+        if node.op == "convolution" and node.inputs[0] in made:
+            positions = program.type_of(node.inputs[1]).shape[2:]
+            if any(extent != 1 for extent in positions):
+                sentence = f"{described(node)}: its input would be computed once for each window"
+                return Refusal("overlapping-windows", sentence)
     return None
+
+
+def _made(chosen: list[Node]) -> set[int]:
+    """What the nodes, which stand in order, compute, and the views of that."""
+    found: set[int] = set()
+    for node in chosen:
+        computes = spec(node.op).kind not in (OpKind.VIEW, OpKind.SOURCE)
+        if computes or found.intersection(node.inputs):
+            found.update(node.outputs)
+    return found
 
 
 def is_attention(nodes: list[Node]) -> bool:

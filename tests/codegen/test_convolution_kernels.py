@@ -59,6 +59,22 @@ def graph_of(name: str, *, last: bool) -> Graph:
     return dataclasses.replace(graph, values=tuple(values))
 
 
+def separable(*, last: bool) -> Graph:
+    """A depthwise convolution, an activation, a pointwise convolution."""
+    b = GraphBuilder()
+    x, w = b.input(tensor(2, 21, 7, 9)), b.input(tensor(21, 1, 3, 3), InputKind.PARAMETER)
+    plain = {"stride": (1, 1), "dilation": (1, 1)}
+    y = b.op("convolution", x, w, padding=(1, 1), groups=21, **plain)
+    pointwise = b.input(tensor(13, 21, 1, 1), InputKind.PARAMETER)
+    y = b.op("convolution", b.op("relu6", y), pointwise, padding=(0, 0), groups=1, **plain)
+    b.output(y)
+    graph = b.build()
+    values = list(graph.values)
+    for value, dim in ((x, 1), (w, 0), (y, 1)) if last else ():
+        values[value] = innermost(graph.type_of(value), dim)
+    return dataclasses.replace(graph, values=tuple(values))
+
+
 def kernels(case: GraphCase, target: Target, compiler: Compiler, seed: str) -> list[LoadedKernel]:
     """Each template's first guess and a point drawn at random."""
     nest, rng = case.lowered.nest, random.Random(seed)
@@ -107,6 +123,16 @@ def test_kernels_equal_the_reference(
     found = kernels(case, level, compiler, f"{name} {last} {level.isa}")
     assert len(found) >= 3
     for kernel in found:
+        for threads in (1, 3):
+            check(case, kernel, threads)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["nchw", "nhwc"])
+def test_a_depthwise_convolution_before_a_pointwise_one(
+    last: bool, level: Target, compiler: Compiler
+) -> None:
+    case = case_of(separable(last=last), seed=5)
+    for kernel in kernels(case, level, compiler, f"separable {last} {level.isa}"):
         for threads in (1, 3):
             check(case, kernel, threads)
 

@@ -185,6 +185,9 @@ def test_framework_nodes_keep_their_own_code():
     assert result.library[0].code == "data-dependent"
 
 
+PLAIN = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+
+
 def test_convolution_is_a_kernel_and_a_choice_of_the_library():
     graph = single(
         "convolution",
@@ -198,6 +201,26 @@ def test_convolution_is_a_kernel_and_a_choice_of_the_library():
     result = found(graph)
     assert result.library[0].code == "library"
     assert node_sets(result) == {(0,)}
+
+
+@pytest.mark.parametrize(("kernel", "fused"), [(1, True), (3, False)])
+def test_only_pointwise_convolutions_compute_their_input(kernel, fused):
+    b = GraphBuilder()
+    x, w = b.input(tensor(1, 8, 9, 9)), parameter(b, 8, 8, kernel, kernel)
+    b.output(b.op("relu", b.op("convolution", b.op("relu", x), w, **PLAIN)))
+    result = found(b.build())
+    assert ((0, 1) in node_sets(result)) is fused
+    assert (1, 2) in node_sets(result)
+    codes = {r.refusal.code for r in result.refusals if r.nodes == (0, 1)}
+    assert codes == (set() if fused else {"overlapping-windows"})
+
+
+def test_a_pointwise_convolution_computes_a_depthwise_one_before_it():
+    b = GraphBuilder()
+    x, depthwise = b.input(tensor(1, 8, 9, 9)), parameter(b, 8, 1, 3, 3)
+    y = b.op("convolution", x, depthwise, **{**PLAIN, "groups": 8})
+    b.output(b.op("convolution", b.op("relu", y), parameter(b, 16, 8, 1, 1), **PLAIN))
+    assert {(0, 1), (0, 1, 2)} <= node_sets(found(b.build()))
 
 
 @pytest.mark.parametrize("numerics", ["fast", "strict"])
