@@ -217,6 +217,17 @@ def small_attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
     return scores.masked_fill(~allowed, -INF).softmax(-1) @ v
 
 
+def shared_heads(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor) -> Any:
+    """Grouped-query attention of merged heads, turned back, and a position-dependent penalty."""
+    heads = q.unflatten(-1, (4, -1)).transpose(1, 2)
+    keys, values = (x.unflatten(-1, (2, -1)).transpose(1, 2) for x in (k, v))
+    distance = torch.arange(k.shape[1]) - torch.arange(q.shape[1])[:, None]
+    made = F.scaled_dot_product_attention(
+        heads, keys, values, attn_mask=(slopes * distance).to(q.dtype), enable_gqa=True
+    )
+    return F.silu(made.transpose(1, 2).flatten(2))
+
+
 def gated(x: Tensor, w: Tensor, v: Tensor) -> Any:
     left, right = F.linear(F.rms_norm(x, x.shape[-1:]), w).chunk(2, -1)
     return x + F.linear(F.silu(left) * right, v)
@@ -329,6 +340,10 @@ _PLAIN: dict[str, Program] = {
     "small attention": (
         small_attention,
         (normal(2, 3, 9, 8), normal(2, 3, 9, 8), normal(2, 3, 9, 8)),
+    ),
+    "shared heads": (
+        shared_heads,
+        (normal(2, 19, 48), normal(2, 35, 24), normal(2, 35, 24), normal(4, 1, 1)),
     ),
     "patches": (patches, (normal(2, 3, 8, 12), normal(48, 17))),
     "gated": (gated, (normal(5, 33), normal(34, 33), normal(33, 17))),
