@@ -13,8 +13,10 @@ from kernel_gen.codegen.ascend.memory import COPIES, STORED
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import bytes_text
+from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.cpu.linear import FlatNest, Poly, dim_text
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, Reduce
+from kernel_gen.ir.types import Sym
 
 FUNCTIONS.update(COPIES | CUBE_FUNCTIONS)
 
@@ -55,7 +57,14 @@ class KernelPlan:
     @property
     def symbols(self) -> tuple[str, ...]:
         """Names of all extents that the kernel is told."""
-        return (*self.dims, *self.derived)
+        return (*self.dims, *self.derived, *([self.parts] if self.parts else []))
+
+    @property
+    def parts(self) -> str | None:
+        """The symbol of the number of parts of a split reduction, None where none is split."""
+        nests = [s.nest for s in self.sections if isinstance(s, PhaseVariants)]
+        split = any(PART in nest.axes for nest in nests)
+        return PART.extent.name if split and isinstance(PART.extent, Sym) else None
 
     @property
     def has_cube(self) -> bool:
@@ -180,6 +189,7 @@ def _method(section: PhaseVariants, key: int, phase: PhaseText, *, mixed: bool) 
         f"        const int32_t tileLanes = UpTo(tileHeight * pitch, {unit_lanes});",
         f"        const int32_t tileCols = UpTo(pitch, {unit_lanes});",
         f"        const int32_t tileRows = UpTo(tileHeight, {unit_lanes});",
+        f"        const int32_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), {unit_lanes});",
     ]
     tasks = []
     for axis in roles.outer:

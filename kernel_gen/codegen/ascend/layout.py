@@ -124,7 +124,7 @@ def _queue(layout: Layout, value: Value, depth: int) -> str:
             lanes = Lanes.FULL if value.lanes is not room.lanes else room.lanes
             rooms[number] = Room(name, lanes, widest, room.depth)
             return name
-    rooms.append(Room(name, value.lanes, size, depth))
+    rooms.append(Room(name, value.lanes, size, 1 if value.once else depth))
     return name
 
 

@@ -85,6 +85,42 @@ __aicore__ inline void CopyBlocks(const GlobalTensor<T> &y, const LocalTensor<T>
     const uint32_t apart = static_cast<uint32_t>((stride - 1) * static_cast<int64_t>(size));
     DataCopyPad(y, d, DataCopyExtParams(static_cast<uint16_t>(rows), size, 0, apart, 0));
 }""",
+    "CrossOffsets": """\
+// Byte offsets that turn a tile of `pitch` rows, `across` lanes apart, into its transpose.
+template <typename T>
+__aicore__ inline void CrossOffsets(const LocalTensor<int32_t> &d, int32_t height, int32_t pitch,
+                                    int32_t across, int32_t n)
+{
+    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
+    CreateVecIndex(d, static_cast<int32_t>(0), static_cast<uint32_t>(pitch));
+    PipeBarrier<PIPE_V>();
+    Muls(d, d, across * size, pitch);
+    PipeBarrier<PIPE_V>();
+    for (int32_t r = 1; r < height; r++) {
+        Adds(d[r * pitch], d, r * size, pitch);
+    }
+    PadLanes(d, height * pitch, n);
+}""",
+    "BlockOffsets": """\
+// Byte offsets of the first lane of each block.
+__aicore__ inline void BlockOffsets(const LocalTensor<int32_t> &d, int32_t n)
+{
+    CreateVecIndex(d, static_cast<int32_t>(0), static_cast<uint32_t>(n));
+    PipeBarrier<PIPE_V>();
+    Muls(d, d, static_cast<int32_t>(32), n);
+}""",
+    "CopyInBlocks": """\
+// Elements `stride` apart in memory, each to the start of a block.
+template <typename T>
+__aicore__ inline void CopyInBlocks(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
+                                    int64_t stride)
+{
+    constexpr int64_t size = static_cast<int64_t>(sizeof(T));
+    DataCopyPad(d, x,
+                DataCopyExtParams(static_cast<uint16_t>(rows), static_cast<uint32_t>(size),
+                                  static_cast<uint32_t>((stride - 1) * size), 0, 0),
+                DataCopyPadExtParams<T>(false, 0, 0, T{}));
+}""",
 }
 """Device functions, as in `device.FUNCTIONS`."""
 
@@ -153,7 +189,7 @@ class Addresses:
             return f"({self.index(s.index, bound)})"
         if isinstance(s, Compute):
             if s.op == "const":
-                return f"static_cast<int64_t>({int(dict(s.attrs)['value'])}LL)"  # type: ignore[call-overload]
+                return f"static_cast<int64_t>({dict(s.attrs)['value']}LL)"
             if scalar_op(s.op):
                 args = [self.scalar(a, bound) for a in s.args]
                 return _SCALAR_OPS[s.op].format(*args)
@@ -172,6 +208,10 @@ def scalar_op(op: str) -> bool:
     return op in _SCALAR_OPS
 
 
+_GATHERED = ("float", "half", "int32_t", "int16_t", "bfloat16_t")
+_FAR = 1 << 28  # elements between rows that a copy can step over
+
+
 class Reader:
     """Loads of a phase: tile after tile through a queue, or element by element."""
 
@@ -183,6 +223,7 @@ class Reader:
         self._addresses = addresses
         self._row = row
         self._col = col
+        self._tables: dict[str, Value] = {}
 
     def load(
         self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
@@ -198,10 +239,60 @@ class Reader:
                 if plain or not lanes.axes[0]:
                     return self._tile(load, place, lanes, bound, queue)
                 return self._rows(load, place, bound, queue)
-            alone = not lanes.axes[1] and load.at.is_affine_in(row) and not load.at.statements()
-            if alone and (not lanes.axes[0] or load.at.coeff(row).const == 1):
+            direct = load.at.is_affine_in(row) and not load.at.statements()
+            down = load.at.coeff(row).const
+            if not lanes.axes[1] and direct and (not lanes.axes[0] or down == 1):
                 return self._tile(load, place, lanes, bound, queue)
+            movable = direct and place.ctype in _GATHERED
+            if lanes is Lanes.FULL and movable and down == 1:
+                return self._crossed(load, place, bound, queue)
+            if lanes is Lanes.ROW and movable and down is not None and 0 < down < _FAR:
+                return self._strided(load, place, bound, queue)
         return self._elements(load, place, lanes, bound)
+
+    def _crossed(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
+        """A tile whose rows run along memory: copied as it lies, transposed by gathering."""
+        at = self._addresses.offset(load.at, bound)
+        stride = load.at.coeff(self._col).text()
+        across = "UpTo(tileHeight, 16)"
+        copy = f"CopyIn({{d}}, {place.name}[{at}], cols, rows, {across}, {stride}, tileCross);"
+        tile = self._queued(place.ctype, Lanes.CROSS, queue, copy)
+        offsets = self._table(
+            f"CrossOffsets<{place.ctype}>({{d}}, tileHeight, pitch, {across}, tileLanes);",
+            Lanes.FULL,
+        )
+        return self._gathered(tile, offsets, Lanes.FULL, "n")
+
+    def _strided(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
+        """A row vector from places apart: a block for each element, then gathered."""
+        assert self._row is not None
+        at = self._addresses.offset(load.at, bound)
+        stride = load.at.coeff(self._row).text()
+        copy = f"CopyInBlocks({{d}}, {place.name}[{at}], rows, {stride});"
+        tile = self._queued(place.ctype, Lanes.BLOCKS, queue, copy)
+        offsets = self._table("BlockOffsets({d}, tileRows);", Lanes.ROW)
+        return self._gathered(tile, offsets, Lanes.ROW, "rows")
+
+    def _gathered(self, tile: Value, offsets: Value, lanes: Lanes, count: str) -> Value:
+        made = self.w.new(tile.ctype, lanes)
+        n = self.w.count(lanes)
+        if count != n:
+            zero = _filled(0, tile.ctype, n).replace("{d}", made.token)
+            self.w.step(zero, (), (made,))
+        text = (
+            f"Gather({made.token}, {tile.token}, {offsets.token}.ReinterpretCast<uint32_t>(), "
+            f"static_cast<uint32_t>(0), static_cast<uint32_t>({count}));"
+        )
+        reads = (tile, offsets) if count == n else (tile, offsets, made)
+        self.w.step(text, reads, (made,))
+        return made
+
+    def _table(self, text: str, lanes: Lanes) -> Value:
+        """Offsets that are the same for all tiles, made once before the tasks."""
+        if text not in self._tables:
+            with self.w.head():
+                self._tables[text] = self.w.emit(text, "int32_t", lanes)
+        return self._tables[text]
 
     def _lives_on(self, statement: int, axis: str) -> bool:
         return axis in self._nest.statement_axes()[statement]

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.ascend.elementwise import Elementwise
 from kernel_gen.codegen.ascend.layout import Layout, lay_out
-from kernel_gen.codegen.ascend.memory import Addresses, Place, Reader, as_stored
+from kernel_gen.codegen.ascend.memory import STORED, Addresses, Place, Reader, as_stored
 from kernel_gen.codegen.ascend.reduction import Reductions
 from kernel_gen.codegen.ascend.roles import Roles, extent_text, phase_accesses
-from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Value, lanes_of, steps_of
+from kernel_gen.codegen.ascend.split_reduce import PART
+from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Step, Value, lanes_of, steps_of
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, Writer
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear
 from kernel_gen.codegen.cpu.phases import Stage, closure, reductions, store_axes
@@ -66,6 +67,7 @@ class PhaseEmitter:
         self._bound: dict[str, str] = {}
         self._pending: list[tuple[FlatStore | Shared, Value]] = []
         self._loads = self._stores = 0
+        self._head_known = False
         self._live = nest.statement_axes()
         self._addresses = Addresses(nest, places)
         self._reader = Reader(self._w, nest, self._addresses, roles.row, roles.col)
@@ -109,6 +111,10 @@ class PhaseEmitter:
             self._declare(f"const int64_t {axis} = left % {extent};")
             self._declare(f"left /= {extent};")
             self._bound[axis] = axis
+        if PART.name in roles.phase.outer:
+            whole, parts = self._extent(roles.walked[0]), self._extent(PART.name)
+            self._declare(f"const int64_t partLow = {whole} * {PART.name} / {parts};")
+            self._declare(f"const int64_t partHigh = {whole} * ({PART.name} + 1) / {parts};")
         self._open_axis(roles.row, "row")
         self._open_axis(roles.col, "col")
         self._counts()
@@ -221,7 +227,9 @@ class PhaseEmitter:
         for number in sorted(closure(self.nest, roots, frozenset(reductions(self.nest)))):
             s = self.nest.statements[number]
             if not set(self.roles.walked) & self._live[number] and not self._is_index(number):
-                if (isinstance(s, Reduce) and number not in self._memos[0]) or not isinstance(s, Reduce):
+                if (isinstance(s, Reduce) and number not in self._memos[0]) or not isinstance(
+                    s, Reduce
+                ):
                     self._value(number)
 
     def _is_index(self, number: int) -> bool:
@@ -247,14 +255,15 @@ class PhaseEmitter:
             return
         axis = walked[position]
         extent = self._extent(axis)
+        low, high = ("partLow", "partHigh") if self._is_shared_by_parts(axis) else ("0", extent)
         if axis in (roles.row, roles.col):
             name = "row" if axis == roles.row else "col"
             size = "tileHeight" if name == "row" else "tileWidth"
-            head = f"for (int64_t {name}0 = 0; {name}0 < {extent}; {name}0 += {size}) {{"
-            opened = f"const int32_t {name}s = AtMost({size}, {extent} - {name}0);"
+            head = f"for (int64_t {name}0 = {low}; {name}0 < {high}; {name}0 += {size}) {{"
+            opened = f"const int32_t {name}s = AtMost({size}, {high} - {name}0);"
             self._bound[axis] = f"{name}0"
         else:
-            head, opened = f"for (int64_t {axis} = 0; {axis} < {extent}; {axis}++) {{", ""
+            head, opened = f"for (int64_t {axis} = {low}; {axis} < {high}; {axis}++) {{", ""
             self._bound[axis] = axis
         with self._w.loop(head):
             self._memos.append({})
@@ -265,6 +274,10 @@ class PhaseEmitter:
             self._pending = pending
             self._memos.pop()
         del self._bound[axis]
+
+    def _is_shared_by_parts(self, axis: str) -> bool:
+        """Whether a core walks only its part of an axis: the outermost walked one is cut."""
+        return PART.name in self.roles.phase.outer and axis == self.roles.walked[0]
 
     def _counts_in_loop(self) -> None:
         u, walked = self.unit_lanes, self.roles.walked
@@ -314,6 +327,33 @@ class PhaseEmitter:
         return self._ops.compute(s.op, s.dtype, source, args)
 
     def _load(self, number: int, load: FlatLoad) -> Value:
+        if self._same_for_all(load):
+            made = self._memos[0][number] = self._once(number, load)
+            return made
+        return self._loaded(number, load)
+
+    def _once(self, number: int, load: FlatLoad) -> Value:
+        """A load before the tasks, with the extents that it has there."""
+        with self._w.head():
+            if not self._head_known:
+                extent = self._extent(self.roles.col)
+                self._declare(f"const int32_t allCols = static_cast<int32_t>({extent});")
+            self._head_known = True
+            made = self._loaded(number, load)
+            for step in steps_of(self._w.body):
+                step.text = re.sub(r"\bcn\b", "tileCols", re.sub(r"\bcols\b", "allCols", step.text))
+                for value in step.writes:
+                    value.once = value.home == "in"
+        return made
+
+    def _same_for_all(self, load: FlatLoad) -> bool:
+        """Whether all tasks read the same: whole rows of a vector along the columns."""
+        roles = self.roles
+        whole = roles.whole and roles.is_inner(roles.col)
+        plain = not load.guards and not load.at.statements() and load.at.is_affine_in(roles.col)
+        return whole and plain and load.at.axes() == {roles.col} and self._loads < MOST_QUEUES - 1
+
+    def _loaded(self, number: int, load: FlatLoad) -> Value:
         place = self.places[load.buffer]
         stored = self.nest.buffers[load.buffer].type.dtype
         return self._reader.converted(self._read(load, place, number), stored, load.dtype)
@@ -395,8 +435,16 @@ class PhaseEmitter:
         if isinstance(v, Const):
             v = self._w.constant(v.value, HELD[self.nest.statements[store.statement].dtype], lanes)
         v = self._w.spread(self._w.as_half(v) if v.ctype == "bits" else v, lanes)
-        v = as_stored(self._w, v, buffer.type.dtype)
+        if v.ctype != STORED[buffer.type.dtype] or not self._is_fresh(v):
+            v = as_stored(self._w, v, buffer.type.dtype)
         self._pending.append((store, v))
+
+    def _is_fresh(self, v: Value) -> bool:
+        """Whether a value may be made in the output queue's tensor itself: it is computed in this
+        body, and no other store has it."""
+        made = [s for s in self._w.body if isinstance(s, Step) and v in s.writes]
+        taken = any(v is other for _, other in self._pending)
+        return v.home == "calc" and not v.pinned and not taken and len(made) == 1
 
     def _share(self, number: int) -> None:
         v = self._value(number)

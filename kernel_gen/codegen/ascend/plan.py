@@ -23,6 +23,7 @@ from kernel_gen.codegen.ascend.roles import (
     row_axes,
 )
 from kernel_gen.codegen.ascend.rooms import total_bytes
+from kernel_gen.codegen.ascend.split_reduce import PART, SplitReduce, parts_bytes
 from kernel_gen.codegen.ascend.tiling_text import Limits
 from kernel_gen.codegen.ascend.writer import HELD
 from kernel_gen.codegen.cpu.linear import FlatNest, FlatStore, Linear, Poly, product
@@ -83,11 +84,28 @@ class Sections:
         self.work[name] = WorkTensor(name, ctype, self.workspace)
         self.workspace = self.workspace + elems * size + Poly.of(512)
 
-    def add(self, flat: FlatNest, places: Mapping[int, Place]) -> None:
+    def add_split(self, parts: SplitReduce, places: Mapping[int, Place]) -> None:
+        """A reduction in parts, and the sum of the parts."""
+        known, cores = dict(places), limits_of(self.target).cores
+        for number, buffer in enumerate(parts.partial.buffers[parts.first :], parts.first):
+            place = Place(f"parts{number}", HELD[buffer.type.dtype])
+            known[number] = place
+            self.reserve(place.name, place.ctype, parts_bytes(buffer.type, cores), 1)
+        self.add(parts.partial, known, (parts.phase,), synchronised=True)
+        self.add(parts.final, known)
+
+    def add(
+        self,
+        flat: FlatNest,
+        places: Mapping[int, Place],
+        phases: tuple[Phase, ...] | None = None,
+        *,
+        synchronised: bool = False,
+    ) -> None:
         """The phases of a nest without products."""
         align = alignment(flat)
         unit = 128 if any(s.dtype is DType.BOOL for s in flat.statements) else 64
-        phases = plan_phases(flat)
+        phases = plan_phases(flat) if phases is None else phases
         prefix = f"work{len(self.sections)}_"
         shared = self._shared(flat, phases, prefix)
         limits = limits_of(self.target)
@@ -108,7 +126,9 @@ class Sections:
                     Refusal("tile-too-large", f"phase {number} needs more than the unified buffer")
                 )
             self.sections.append(
-                PhaseVariants(number, tuple(variants), bool(phase.shared), flat, align, unit)
+                PhaseVariants(
+                    number, tuple(variants), synchronised or bool(phase.shared), flat, align, unit
+                )
             )
 
     def _shared(self, flat: FlatNest, phases: tuple[Phase, ...], prefix: str) -> dict[int, Shared]:
@@ -138,6 +158,9 @@ def _roles(flat: FlatNest, phase: Phase, schedule: Schedule) -> list[Roles]:
     if not phase.inner:
         return [Roles(phase, col, row, True)]
     found = []
+    if PART.name in phase.outer:
+        row = next((a for a in rows if a != PART.name), None)
+        return [Roles(phase, col, row, False)]
     if choice(schedule, "walk") == "whole" and can_be_whole(flat, phase, row, col):
         found.append(Roles(phase, col, row, True))
     found.append(Roles(phase, col, row, False))

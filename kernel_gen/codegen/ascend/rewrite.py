@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStatement, Linear
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import FloorDiv, Index, Mod, Term, ValueTerm, axis_index, make_index
@@ -152,14 +153,48 @@ def _moved(statement: Statement, place: Mapping[int, int]) -> Statement:
 
 
 def _moved_index(index: Index, place: Mapping[int, int]) -> Index:
-    terms: dict[Term, int] = {}
-    for term, coeff in index.terms:
-        moved: Term = term
-        if isinstance(term, ValueTerm):
-            moved = ValueTerm(place[term.statement])
-        elif isinstance(term, FloorDiv):
-            moved = FloorDiv(_moved_index(term.index, place), term.divisor)
-        elif isinstance(term, Mod):
-            moved = Mod(_moved_index(term.index, place), term.divisor)
-        terms[moved] = coeff
+    terms = {_moved_term(term, place): coeff for term, coeff in index.terms}
     return make_index(terms, index.const)
+
+
+def _moved_term(term: Term, place: Mapping[int, int]) -> Term:
+    if isinstance(term, ValueTerm):
+        return ValueTerm(place[term.statement])
+    if isinstance(term, FloorDiv):
+        return FloorDiv(_moved_index(term.index, place), term.divisor)
+    if isinstance(term, Mod):
+        return Mod(_moved_index(term.index, place), term.divisor)
+    return term
+
+
+def moved_flat(statement: FlatStatement, by: int) -> FlatStatement:
+    """A flat statement whose operands are `by` places further on."""
+    match statement:
+        case Compute():
+            return replace(statement, args=tuple(a + by for a in statement.args))
+        case Reduce():
+            return replace(statement, arg=statement.arg + by)
+        case Contract():
+            return replace(statement, lhs=statement.lhs + by, rhs=statement.rhs + by)
+        case IndexValue():
+            return replace(statement, index=_moved_index(statement.index, _Shift(by)))
+        case FlatLoad():
+            terms = tuple((_moved_term(t, _Shift(by)), c) for t, c in statement.at.terms)
+            return replace(
+                statement,
+                at=Linear(terms, statement.at.const),
+                guards=tuple(
+                    replace(g, index=_moved_index(g.index, _Shift(by))) for g in statement.guards
+                ),
+            )
+
+
+class _Shift(dict[int, int]):
+    """Numbers of statements `by` further on."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self._by = by
+
+    def __missing__(self, number: int) -> int:
+        return number + self._by

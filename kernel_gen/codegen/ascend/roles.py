@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore
 from kernel_gen.codegen.cpu.phases import Phase, closure, reductions, stage_roots
 from kernel_gen.ir.loopnest import Contract, Reduce
@@ -65,14 +66,20 @@ def phase_accesses(nest: FlatNest, phase: Phase) -> list[FlatLoad | FlatStore]:
     return loads + stores
 
 
+def _order(nest: FlatNest, phase: Phase) -> list[str]:
+    """Axes that may be a tile's, in the order of the nest."""
+    axes = {*phase.outer, *phase.inner} - {PART.name}
+    return [a.name for a in nest.axes if a.name in axes]
+
+
 def column_axes(nest: FlatNest, phase: Phase) -> list[str]:
     """Axes that may lie across a tile, best first: those that all stores run along, or that none
     needs, with most accesses of stride one."""
     accesses = phase_accesses(nest, phase)
     stores = [a for a in accesses if isinstance(a, FlatStore)]
-    order = [a.name for a in nest.axes if a.name in (*phase.outer, *phase.inner)]
+    order = _order(nest, phase)
     if not order:
-        return [nest.axes[-1].name]
+        return [NO_COLUMN if PART in nest.axes else nest.axes[-1].name]
 
     def unit(access: FlatLoad | FlatStore, axis: str) -> bool:
         return access.at.is_affine_in(axis) and access.at.coeff(axis).const == 1
@@ -91,7 +98,7 @@ def row_axes(nest: FlatNest, phase: Phase, col: str) -> list[str]:
     """Axes that may lie along the rows, best first: those that make stores of row vectors or
     transposed reads contiguous, then the longest and last."""
     accesses = phase_accesses(nest, phase)
-    order = [a.name for a in nest.axes if a.name in (*phase.outer, *phase.inner) and a.name != col]
+    order = [a for a in _order(nest, phase) if a != col]
 
     def score(axis: str) -> tuple[int, int, int]:
         alone = sum(

@@ -13,6 +13,7 @@ _LANES = {
     Lanes.COL: "tileCols",
     Lanes.ROW: "tileRows",
     Lanes.WIDE: "tileHeight * 64",
+    Lanes.CROSS: "tileCross",
 }
 
 
@@ -39,6 +40,7 @@ def room_bytes(room: Room, height: int, width: int, align: int, unit_lanes: int)
         Lanes.COL: up(pitch, unit_lanes),
         Lanes.ROW: up(height, unit_lanes),
         Lanes.WIDE: height * 64,
+        Lanes.CROSS: up(pitch * up(height, 16), unit_lanes),
     }.get(room.lanes, unit_lanes)
     if room.lanes is Lanes.BLOCKS:
         return up(height, 8) * 32

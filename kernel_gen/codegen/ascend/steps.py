@@ -22,6 +22,7 @@ class Lanes(StrEnum):
     WIDE = "wide"  # 64 elements per row: partial sums
     BLOCKS = "blocks"  # one block of 32 B per row, all lanes equal
     BLOCK = "block"  # 8 blocks of 32 B, all lanes equal
+    CROSS = "cross"  # a transposed tile: `pitch` rows of `tileHeight` lanes, rounded up to 16
 
     @property
     def axes(self) -> tuple[bool, bool]:
@@ -53,6 +54,7 @@ class Value:
     home: str = "calc"
     queue: int = -1
     pinned: bool = False  # an accumulator: may not become the tensor of a queue
+    once: bool = False  # read once for all tasks: its queue needs one buffer only
 
     @property
     def token(self) -> str:

@@ -17,6 +17,7 @@ from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import total_text
+from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import Lanes
 from kernel_gen.ir.loopnest import Buffer
 
@@ -47,10 +48,9 @@ def struct_text(plan: KernelPlan, symbol: str) -> str:
     fields = [f"int64_t {s};" for s in plan.symbols]
     for section in plan.sections:
         n = section.number
-        parts = ("tileM", "tileN", "tileK", "chunkK")
-        if isinstance(section, PhaseVariants):
-            parts = ("height", "width", "key")
-        fields += [f"int64_t {part}{n};" for part in parts]
+        vector = isinstance(section, PhaseVariants)
+        parts = "height width key" if vector else "tileM tileN tileK chunkK"
+        fields += [f"int64_t {part}{n};" for part in parts.split()]
     body = "\n".join(f"    {f}" for f in fields)
     return (
         f"// What {symbol} is told of a call: extents, then the tile of each phase.\n"
@@ -67,6 +67,17 @@ int64_t UpTo(int64_t value, int64_t step)
 int64_t Parts(int64_t extent, int64_t size)
 {
     return (extent + size - 1) / size;
+}
+"""
+
+_SHARES = """\
+// Parts of a reduction: cores per row, each with enough to do.
+int64_t Shares(int64_t cores, int64_t rows, int64_t walked, int64_t work)
+{
+    int64_t parts = rows > 0 ? cores / rows : 1;
+    const int64_t most = work / 512 < walked ? work / 512 : walked;
+    parts = parts > most ? most : parts;
+    return parts < 1 ? 1 : parts;
 }
 """
 
@@ -157,6 +168,8 @@ def tiling_text(
         ]
     if plan.has_cube:
         lines.append(CUBE_TILING)
+    if plan.parts:
+        lines.append(_SHARES)
     for phase in vectors:
         for key, variant in enumerate(phase.variants):
             lines += _bytes(phase, key, variant)
@@ -174,6 +187,8 @@ def _bytes(phase: PhaseVariants, key: int, variant: PhaseText) -> list[str]:
         f"    [[maybe_unused]] const int64_t tileLanes = UpTo(tileHeight * pitch, {unit});",
         f"    [[maybe_unused]] const int64_t tileCols = UpTo(pitch, {unit});",
         f"    [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, {unit});",
+        "    [[maybe_unused]] const int64_t tileCross = "
+        f"UpTo(pitch * UpTo(tileHeight, 16), {unit});",
         f"    return {total_text(variant.layout.rooms(), unit)};",
         "}",
         "",
@@ -238,11 +253,13 @@ def _function(
         lines.append("    static_cast<void>(dims);")
     lines += [f"    const int64_t {name} = dims[{k}];" for k, name in enumerate(dims)]
     lines += [f"    const int64_t {name} = {poly.text()};" for name, poly in plan.derived.items()]
-    lines += [f"    out->{name} = {name};" for name in plan.symbols]
     known = ("Nearest(dims).lanes", "Nearest(dims).cores") if tuned else (str(lanes), "kCores")
     if plan.has_vector:
         lines.append(f"    const int64_t lanes = {known[0]};")
     lines += [f"    const int64_t cores = {known[1]};", "    int64_t most = 1;"]
+    if plan.parts:
+        lines.append(f"    const int64_t {plan.parts} = {_parts(plan)};")
+    lines += [f"    out->{name} = {name};" for name in plan.symbols]
     mixed = plan.has_cube and plan.has_vector
     for section in plan.sections:
         if isinstance(section, CubePhase):
@@ -264,6 +281,17 @@ def _function(
         f"    return sizeof({symbol}_Tiling);",
         "}",
     ]
+
+
+def _parts(plan: KernelPlan) -> str:
+    """As many parts as leave each core one, but none shorter than a few repeats."""
+    first = next(s for s in plan.sections if isinstance(s, PhaseVariants))
+    roles = first.variants[0].roles
+    outer = [first.nest.extent_text(a) for a in roles.phase.outer if a != PART.name]
+    inner = [first.nest.extent_text(a) for a in roles.phase.inner]
+    walked = first.nest.extent_text(roles.walked[0])
+    rows, work = " * ".join(outer) or "1", " * ".join(inner)
+    return f"Shares(cores, {rows}, {walked}, {work})"
 
 
 def _cube(p: CubePhase, limits: Limits) -> list[str]:
@@ -323,6 +351,12 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
     outer = " * ".join(nest.extent_text(a) for a in roles.outer) or "1"
     others = [a for a in roles.walked if a not in (roles.row, roles.col)]
     walked = " * ".join(nest.extent_text(a) for a in others) or "1"
+    if PART.name in roles.outer:
+        cut = nest.extent_text(roles.walked[0])
+        part = f"Parts({cut}, {nest.extent_text(PART.name)})"
+        rows = part if roles.walked[0] == roles.row else rows
+        cols = part if roles.walked[0] == roles.col else cols
+        walked = walked.replace(cut, part, 1) if others else walked
     free_rows = roles.row is not None and not (roles.whole and roles.row in inner)
     free_cols = not (roles.whole and roles.col in inner)
     passes = len(roles.phase.stages) if roles.walked else 1

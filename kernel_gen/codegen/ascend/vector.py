@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +13,7 @@ from kernel_gen.codegen.ascend.memory import STORED, Place
 from kernel_gen.codegen.ascend.plan import Sections, UnfitError, limits_of
 from kernel_gen.codegen.ascend.roles import column_axes
 from kernel_gen.codegen.ascend.shape import Shaped, shaped
+from kernel_gen.codegen.ascend.split_reduce import split_reduce
 from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.phases import plan_phases
 from kernel_gen.codegen.source import KernelSource
@@ -19,7 +21,7 @@ from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
-from kernel_gen.schedule.words import decisions
+from kernel_gen.schedule.words import choice, decisions
 
 LANES = (0, 512, 1024, 2048, 4096, 8192, 16384)
 """Lanes of a tile at most; 0: the tiling function decides."""
@@ -68,11 +70,14 @@ class VectorTemplate:
         ]
         if self.reduces:
             parameters.append(Parameter("walk", ("whole", "steps")))
+            splittable = split_reduce(shape.nest) is not None
+            parameters.append(Parameter("split", (0, 1) if splittable else (0,)))
         first: dict[str, Choice] = {
             "column": 0, "row": 0, "lanes": 0, "buffers": 2, "cores": cores,
         }  # fmt: skip
         if self.reduces:
             first["walk"] = "whole"
+            first["split"] = int(splittable and _few_rows(shape, cores))
         return Space(tuple(parameters), (tuple(first.items()),))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
@@ -103,7 +108,11 @@ def _emitted(nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
     """All phases as text."""
     shape = _prepared(nest)
     sections = Sections(target, schedule)
-    sections.add(shape.nest, places_of(shape.nest))
+    parts = split_reduce(shape.nest) if _is_split(schedule) else None
+    if parts is not None:
+        sections.add_split(parts, places_of(shape.nest))
+    else:
+        sections.add(shape.nest, places_of(shape.nest))
     return KernelPlan(
         shape.nest,
         shape.nest.buffers,
@@ -113,6 +122,18 @@ def _emitted(nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
         tuple(sections.work.values()),
         sections.workspace,
     )
+
+
+def _is_split(schedule: Schedule) -> bool:
+    return schedule.template == "reduce" and choice(schedule, "split") == 1
+
+
+def _few_rows(shape: Shaped, cores: int) -> bool:
+    """Whether rows, as far as their number is known, leave cores without work."""
+    outer = plan_phases(shape.nest)[0].outer
+    extents = [shape.nest.extent(a) for a in outer]
+    total = math.prod(e for e in extents if isinstance(e, int))
+    return total < cores and len(outer) == sum(isinstance(e, int) for e in extents)
 
 
 def places_of(flat: FlatNest) -> dict[int, Place]:

@@ -57,6 +57,7 @@ class Writer:
     def __init__(self, unit_lanes: int) -> None:
         self.unit_lanes = unit_lanes  # every count is a multiple of it
         self.body: Body = []
+        self._head: Body = self.body
         self._count = 0
         self._blocks: dict[int, Value] = {}
         self._spreads: dict[tuple[int, Lanes], Value] = {}
@@ -86,6 +87,16 @@ class Writer:
         self.body = inner.body
         yield
         self.body, self._blocks, self._spreads = outer, blocks, spreads
+
+    @contextmanager
+    def head(self) -> Iterator[None]:
+        """Steps made within come before the tasks, with what the phase knows from the start."""
+        outer, loops = self.body, [item for item in self._head if isinstance(item, Loop)]
+        first = self._head.index(loops[0]) if loops else len(self._head)
+        self.body = []
+        yield
+        self._head[first:first] = self.body
+        self.body = outer
 
     def count(self, lanes: Lanes) -> str:
         return _COUNTS.get(lanes, str(self.unit_lanes))

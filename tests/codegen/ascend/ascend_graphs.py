@@ -1,0 +1,102 @@
+"""Graphs that the tests of the Ascend generator build kernels for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.types import Sym, TensorType
+
+F32, F16, BF16 = DType.F32, DType.F16, DType.BF16
+
+
+def tensor(*shape: int | str, dtype: DType = F32) -> TensorType:
+    """A type; names are symbols."""
+    return TensorType(dtype, tuple(Sym(d) if isinstance(d, str) else d for d in shape))
+
+
+def graph(build: Callable[[GraphBuilder], int], *symbols: str) -> Graph:
+    """A graph of one output."""
+    b = GraphBuilder()
+    for name in symbols:
+        b.symbol(name, 1, 100_000, 64)
+    b.output(build(b))
+    return b.build()
+
+
+def chain(*shape: int | str, dtype: DType = F32) -> Graph:
+    """exp(x · y) + x."""
+
+    def build(b: GraphBuilder) -> int:
+        x, y = b.input(tensor(*shape, dtype=dtype)), b.input(tensor(*shape, dtype=dtype))
+        return b.op("add", b.op("sigmoid", b.op("mul", x, y)), x)
+
+    return graph(build, *(d for d in shape if isinstance(d, str)))
+
+
+def bias_relu(*shape: int | str, dtype: DType = F32) -> Graph:
+    """relu(x + b), b along the columns."""
+
+    def build(b: GraphBuilder) -> int:
+        x, bias = b.input(tensor(*shape, dtype=dtype)), b.input(tensor(shape[-1], dtype=dtype))
+        return b.op("relu", b.op("add", x, bias))
+
+    return graph(build, *(d for d in shape if isinstance(d, str)))
+
+
+def unary(op: str, *shape: int | str, dtype: DType = F32, **attributes: object) -> Graph:
+    """One op on one input."""
+    return graph(
+        lambda b: b.op(op, b.input(tensor(*shape, dtype=dtype)), **attributes),
+        *(d for d in shape if isinstance(d, str)),
+    )
+
+
+def layer_norm(*shape: int | str, dtype: DType = F32) -> Graph:
+    def build(b: GraphBuilder) -> int:
+        x = b.input(tensor(*shape, dtype=dtype))
+        w, c = b.input(tensor(shape[-1], dtype=dtype)), b.input(tensor(shape[-1], dtype=dtype))
+        return b.op("layer_norm", x, w, c, axes=1, eps=1e-5, weight=True, bias=True)
+
+    return graph(build, *(d for d in shape if isinstance(d, str)))
+
+
+def transposed(*shape: int | str) -> Graph:
+    """|xᵀ|."""
+    return graph(
+        lambda b: b.op("abs", b.op("permute", b.input(tensor(*shape)), dims=(1, 0))),
+        *(d for d in shape if isinstance(d, str)),
+    )
+
+
+def linear(m: int | str, k: int, n: int, dtype: DType = F16, after: str = "") -> Graph:
+    """x @ wᵀ, then an op."""
+
+    def build(b: GraphBuilder) -> int:
+        x, w = b.input(tensor(m, k, dtype=dtype)), b.input(tensor(n, k, dtype=dtype))
+        made = b.op("linear", x, w)
+        if after == "bias_gelu":
+            made = b.op("add", made, b.input(tensor(n, dtype=dtype)))
+            return b.op("gelu", made, approximate="none")
+        return b.op(after, made) if after else made
+
+    return graph(build, *([m] if isinstance(m, str) else []))
+
+
+def matmul(*shapes: tuple[int, ...], dtype: DType = F16) -> Graph:
+    return graph(lambda b: b.op("matmul", *(b.input(tensor(*s, dtype=dtype)) for s in shapes)))
+
+
+def norm_relu_matmul(m: int | str, k: int, n: int) -> Graph:
+    def build(b: GraphBuilder) -> int:
+        x, g, c = (
+            b.input(tensor(m, k, dtype=F16)),
+            b.input(tensor(k, dtype=F16)),
+            b.input(tensor(k, dtype=F16)),
+        )
+        normal = b.op("layer_norm", x, g, c, axes=1, eps=1e-5, weight=True, bias=True)
+        return b.op("matmul", b.op("relu", normal), b.input(tensor(k, n, dtype=F16)))
+
+    return graph(build, *([m] if isinstance(m, str) else []))

@@ -1,0 +1,108 @@
+"""Generated Ascend kernels on the simulator: right, and without a broken rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernel_gen.ascend.sim import compile_warnings
+from kernel_gen.codegen.ascend.launch import npu_target
+from kernel_gen.codegen.ascend.registry import templates
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Graph
+from tests.codegen.ascend import ascend_graphs as g
+from tests.codegen.ascend.ascend_run import CHIP, check_graph, lowered, schedule_of
+from tests.strategies import random_input
+
+F16, BF16, F32 = DType.F16, DType.BF16, DType.F32
+
+KERNELS: dict[str, Graph] = {
+    "chain_f32": g.chain(37, 100),
+    "chain_f16": g.chain(3, 1001, dtype=F16),
+    "chain_bf16": g.chain(5, 77, dtype=BF16),
+    "bias": g.bias_relu(33, 45, dtype=F16),
+    "erf": g.unary("erf", 300),
+    "tanh": g.unary("tanh", 300),
+    "round_i8": g.unary("relu", 70, dtype=DType.I8),
+    "not_bool": g.unary("logical_not", 70, dtype=DType.BOOL),
+    "softmax": g.unary("softmax", 37, 1000, dim=1),
+    "softmax_columns": g.unary("softmax", 70, 33, dim=0),
+    "layer_norm": g.layer_norm(41, 129, dtype=F16),
+    "argmax": g.unary("argmax", 9, 70, dims=(1,), keepdim=False),
+    "prod": g.unary("prod", 5, 33, dims=(1,), keepdim=False),
+    "any": g.unary("any", 9, 40, dtype=DType.BOOL, dims=(0,), keepdim=False),
+    "sum_all": g.unary("sum", 300, 70, dims=(0, 1), keepdim=False),
+    "sum_columns": g.unary("sum", 300, 70, dims=(0,), keepdim=False),
+    "sum_middle": g.unary("sum", 6, 17, 33, dims=(1,), keepdim=False),
+    "transposed": g.transposed(70, 45),
+    "matmul": g.matmul((37, 51), (51, 45)),
+    "matmul_f32": g.matmul((37, 51), (51, 45), dtype=F32),
+    "matmul_bf16": g.matmul((37, 51), (51, 45), dtype=BF16),
+    "batched": g.matmul((3, 20, 50), (3, 50, 33)),
+    "linear_relu": g.linear(70, 130, 50, after="relu"),
+    "linear_gelu": g.linear(70, 130, 50, after="bias_gelu"),
+    "norm_relu_matmul": g.norm_relu_matmul(50, 96, 40),
+}
+
+
+def inputs_of(graph: Graph, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [random_input(rng, graph.type_of(i.value), i) for i in graph.inputs]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_is_right(name: str, tmp_path: Path) -> None:
+    graph = KERNELS[name]
+    kernel = check_graph(graph, inputs_of(graph), tmp_path)
+    assert not isinstance(kernel, Refusal), kernel.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("softmax", {"walk": "steps"}),
+        ("layer_norm", {"walk": "steps", "buffers": 1}),
+        ("chain_f32", {"lanes": 512, "cores": 10}),
+        ("bias", {"buffers": 1, "row": 0}),
+        ("sum_columns", {"split": 1}),
+        ("sum_all", {"split": 0}),
+        ("transposed", {"lanes": 512}),
+    ],
+)
+def test_other_schedules_are_right(
+    name: str, choices: dict[str, int | str], tmp_path: Path
+) -> None:
+    graph = KERNELS[name]
+    kernel = check_graph(graph, inputs_of(graph, 1), tmp_path, **choices)
+    assert not isinstance(kernel, Refusal), kernel.sentence
+
+
+@pytest.mark.parametrize("name", ["bias", "layer_norm", "sum_all", "linear_gelu"])
+def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:
+    made = lowered(KERNELS[name])
+    assert not isinstance(made, Refusal)
+    schedule = schedule_of(made.nest)
+    assert not isinstance(schedule, Refusal)
+    target = npu_target(CHIP)
+    template = next(t for t in templates(target) if t.name == schedule.template)
+    source = template.generate(made.nest, target, schedule, "fused_kernel")
+    assert compile_warnings(dict(source.files[:3]), tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("graph", "code"),
+    [
+        (g.unary("abs", 8, dtype=DType.F64), "dtype-not-on-device"),
+        (g.unary("asin", 8), "op-not-on-device"),
+        (g.unary("abs", 8, dtype=DType.I64), "op-not-on-device"),
+    ],
+)
+def test_what_the_chip_lacks_is_refused_with_a_code(graph: Graph, code: str) -> None:
+    made = lowered(graph)
+    assert not isinstance(made, Refusal)
+    refused = schedule_of(made.nest)
+    assert isinstance(refused, Refusal)
+    assert refused.code == code
