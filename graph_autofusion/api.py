@@ -15,12 +15,13 @@ from kernel_gen import frontend
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend import exporting
 from kernel_gen.frontend.capture import split_inputs
+from kernel_gen.frontend.files import read_model
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget
 
 
 def optimize(
-    model: torch.nn.Module | Callable[..., Any],
+    model: torch.nn.Module | Callable[..., Any] | str | Path,
     example_inputs: Any = None,
     *,
     device: str = "cpu",
@@ -35,6 +36,8 @@ def optimize(
     strict: bool = False,
 ) -> OptimizedModule:
     """A drop-in for `model` that runs the fastest plan known or found for it.
+
+    `model` is a module, a function, or the path of an ONNX file or torch.export archive.
 
     The program is captured at the first call, or now if `example_inputs` are given: a tensor, a
     tuple of positional arguments, or a mapping of keyword arguments. Further shapes are captured as
@@ -56,6 +59,8 @@ def optimize(
     Raises:
         InvalidInput: an argument is wrong (whatever `strict` is).
     """
+    if isinstance(model, str | Path):
+        model = read_model(model).module
     if not callable(model):
         raise InvalidInput(f"{type(model).__name__} is neither a module nor a function")
     options = parse_options(
@@ -78,12 +83,21 @@ def optimize(
 
 
 def capture(
-    model: torch.nn.Module | Callable[..., Any], example_inputs: Any, dynamic_shapes: Any = None
+    model: torch.nn.Module | Callable[..., Any] | str | Path,
+    example_inputs: Any = None,
+    dynamic_shapes: Any = None,
 ) -> Graph:
     """The program of `model` as a Graph: structure and types, no weights.
 
-    Raises UnsupportedModel where torch.export cannot trace it.
+    For a path of a model file, inputs may be left out where the file names all extents. Raises
+    UnsupportedModel where torch.export cannot trace the model, InvalidInput for a damaged file.
     """
+    if isinstance(model, str | Path):
+        file = read_model(model)
+        model = file.module
+        example_inputs = file.example_inputs() if example_inputs is None else example_inputs
+    if example_inputs is None:
+        raise InvalidInput("capture(model, example_inputs): a model is captured by a call")
     with torch.no_grad():
         return frontend.capture(as_module(model), example_inputs, dynamic_shapes).graph
 

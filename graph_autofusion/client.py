@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph_autofusion.http import CONNECT_SECONDS, Http, error_of, problem_of
 from graph_autofusion.job import Job
-from kernel_gen.errors import InvalidInput, UnsupportedModel
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.records import Budget, JobRequest, JobState
@@ -77,7 +77,7 @@ class Client:
         priority: int = 0,
         force: bool = False,
     ) -> Job:
-        """Ask for a plan for a model, a captured Graph, or a file of graph JSON.
+        """Ask for a plan for a model, a captured Graph, or a file: graph JSON, ONNX or .pt2.
 
         Models are captured here and stay here: structure, types and small constants are sent.
         """
@@ -233,20 +233,14 @@ def _graph_of(
 ) -> Graph:
     if isinstance(model, Graph):
         return model
-    if isinstance(model, str | Path):
-        return _graph_of_file(Path(model))
-    if example_inputs is None:
-        raise InvalidInput("submit(model, example_inputs): a model is captured by a call")
+    if isinstance(model, str | Path) and Path(model).suffix == ".json":
+        return _graph_of_json(Path(model))
     from graph_autofusion.api import capture
 
     return capture(model, example_inputs, dynamic_shapes)
 
 
-def _graph_of_file(path: Path) -> Graph:
-    if path.suffix != ".json":
-        raise UnsupportedModel(
-            f"{path}: expected graph JSON (gaf.capture(model, inputs).to_json()) in a .json file"
-        )
+def _graph_of_json(path: Path) -> Graph:
     try:
         return graph_from_json(path.read_bytes())
     except OSError as error:

@@ -16,7 +16,7 @@ from graph_autofusion.cli.output import (
     print_line,
     print_rows,
 )
-from graph_autofusion.cli.tune import Numerics, Rules, Seconds, Trials, What
+from graph_autofusion.cli.tune import Dims, Numerics, Rules, Seconds, Trials, What
 from graph_autofusion.client import Client
 from graph_autofusion.job import Job
 from graph_autofusion.progress import tuning_progress
@@ -31,6 +31,7 @@ def submit(
     trials: Trials = None,
     rules: Rules = None,
     numerics: Numerics = "fast",
+    dim: Dims = None,
     wait: Annotated[bool, typer.Option("--wait", help="follow the job to its end")] = False,
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
@@ -39,7 +40,7 @@ def submit(
     """Ask a service for a plan. Weights stay here."""
     from graph_autofusion.options import rules_text
 
-    graph = subject.load_subject(what).graph
+    graph = subject.load_subject(what, dim or ()).graph
     budget = Budget(seconds, trials)
     with Client(service, api_key) as client:
         job = client.submit(graph, budget=budget, rules=rules_text(rules), numerics=numerics)

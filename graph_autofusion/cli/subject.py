@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,15 +16,10 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 
 HELP = (
-    "a graph as JSON (what Graph.to_json gives), or module:callable / file.py:callable, where the "
-    "callable takes nothing and returns (model, example_inputs)"
+    "an ONNX file, a torch.export archive (.pt2), a graph as JSON (what Graph.to_json gives), or "
+    "module:callable / file.py:callable, where the callable takes nothing and returns (model, "
+    "example_inputs)"
 )
-_CONVERT = {
-    ".onnx": "ONNX files are not read in this version: load the model in PyTorch",
-    ".pt2": "exported programs are not read in this version: pass the model as module:callable",
-    ".pt": "TorchScript files are not read: pass the model as module:callable",
-    ".pb": "TensorFlow graphs are not read: convert to PyTorch",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +31,38 @@ class Subject:
     example_inputs: Any = None
 
 
-def load_subject(text: str) -> Subject:
-    """Reads a graph file or imports and captures a model; raises InvalidInput."""
+def load_subject(text: str, dims: Sequence[str] = ()) -> Subject:
+    """Reads a file, or imports and captures a model; raises InvalidInput.
+
+    `dims` are `NAME=SIZE`, for dimensions that a model file only names.
+    """
     path = Path(text)
-    if path.suffix in _CONVERT:
-        raise InvalidInput(f"{text}: {_CONVERT[path.suffix]}")
     if path.suffix == ".json":
         return Subject(_read_graph(path))
-    if ":" in text:
+    if ":" in text and not path.is_file():
         return _capture(text)
-    raise InvalidInput(f"{text!r}: expected {HELP}")
+    if not path.suffix:
+        raise InvalidInput(f"{text!r}: expected {HELP}")
+    return _read_model(path, _extents(dims))
+
+
+def _read_model(path: Path, dims: Mapping[str, int]) -> Subject:
+    from graph_autofusion.api import capture
+    from kernel_gen.frontend.files import read_model
+
+    file = read_model(path)
+    inputs = file.example_inputs(dims)
+    return Subject(capture(file.module, inputs), file.module, inputs)
+
+
+def _extents(dims: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for text in dims:
+        name, _, size = text.partition("=")
+        if not name or not size.isdecimal():
+            raise InvalidInput(f"--dim {text!r}: expected NAME=SIZE, as in batch=8")
+        found[name] = int(size)
+    return found
 
 
 def _read_graph(path: Path) -> Graph:

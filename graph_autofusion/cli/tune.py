@@ -20,6 +20,9 @@ Seconds = Annotated[float, typer.Option("--seconds", help="budget of the search"
 Trials = Annotated[int | None, typer.Option("--trials", help="most trials to run")]
 Rules = Annotated[str | None, typer.Option("--rules", help="YAML file of fusion rules")]
 Numerics = Annotated[str, typer.Option("--numerics", help="fast or strict")]
+Dims = Annotated[
+    list[str] | None, typer.Option("--dim", help="NAME=SIZE of a dimension that a file only names")
+]
 What = Annotated[str, typer.Argument(help=subject.HELP)]
 
 
@@ -29,6 +32,7 @@ def tune(
     trials: Trials = None,
     rules: Rules = None,
     numerics: Numerics = "fast",
+    dim: Dims = None,
     store: Annotated[
         str | None, typer.Option("--store", envvar="GAF_STORE", help="SQLAlchemy URL")
     ] = None,
@@ -44,7 +48,7 @@ def tune(
         strict=True,
         environ={},
     )
-    graph = subject.load_subject(what).graph
+    graph = subject.load_subject(what, dim or ()).graph
     resolution = Resolver(options).resolve(graph, lambda plan: False)
     if resolution.plan is None:
         raise Unavailable(resolution.reason)

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend.own_writes import noticed_writes
+from kernel_gen.frontend.script import ScriptMirror, unscripted
 
 # Decomposing these gives far more work than the operator itself: torch runs them whole.
 _KEEP = re.compile(
@@ -50,6 +51,8 @@ def _has_signature(function: Callable[..., Any]) -> bool:
 
 def as_module(model: Callable[..., Any]) -> nn.Module:
     """The model itself if it is a module, otherwise a module that calls it."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return ScriptMirror(model)
     return model if isinstance(model, nn.Module) else FunctionModule(model)
 
 
@@ -69,6 +72,8 @@ def export(
 ) -> torch.export.ExportedProgram:
     """The module as an exported program; raises UnsupportedModel with torch's reason."""
     _register_caches()
+    if isinstance(module, ScriptMirror):
+        module = unscripted(module.script, args, kwargs)
     try:
         with _quiet(), torch.no_grad(), noticed_writes(module) as written:
             exported = torch.export.export(

@@ -104,7 +104,7 @@ def test_a_service_that_is_away_is_named(gaf: Gaf) -> None:
         (("export", "no/such", "folder"), "is not an id"),
         (("import", "/nowhere"), "no bundle at"),
         (("submit", "/nowhere.json"), "No such file"),
-        (("submit", "model.onnx"), "load the model in PyTorch"),
+        (("submit", "model.onnx"), "no such file"),
         (("submit", "nothing"), "module:callable"),
         (("submit", "no_such_module_here:build"), "cannot import"),
         (("submit", "torch:no_such_thing"), "has no callable"),
