@@ -97,6 +97,16 @@ def depth(problem: Problem, target: Target, tile: Tile) -> int:
     return max(fitting, default=min(depths(problem)))
 
 
+def depth_of_column_tile(problem: Problem, target: Target, tile: Tile) -> int:
+    """The longest block whose tile of B, rather than its rows of A, stays in the first-level
+    cache while all row tiles pass it."""
+    nbytes = tile.vectors * target.vector_bytes
+    return max(
+        (d for d in depths(problem) if d * nbytes <= target.l1_bytes * 3 // 4),
+        default=min(depths(problem)),
+    )
+
+
 def shallow_depth(problem: Problem) -> int:
     """KC where B is read in place for few rows: as many streams as the hardware follows."""
     return min(depths(problem), key=lambda d: abs(d - 8))
@@ -116,6 +126,13 @@ def block_rows(problem: Problem, target: Target, tile: Tile) -> int:
     room = max(1, target.l3_bytes // (4 * target.cores) // nbytes)
     choices = powers(-(-max(problem.m, 1) // tile.rows))
     return max(c for c in choices if c <= max(room, 4))
+
+
+def block_rows_in_l2(problem: Problem, target: Target, tile: Tile, depth: int) -> int:
+    """MC in row tiles: one block of k of the rows takes half of the second-level cache."""
+    nbytes = tile.rows * depth * problem.product.dtype.bytes
+    choices = powers(-(-max(problem.m, 1) // tile.rows))
+    return max(c for c in choices if c == 1 or c * nbytes <= target.l2_bytes // 2)
 
 
 def block_cols(problem: Problem, target: Target, tile: Tile, rows: int) -> int:

@@ -61,6 +61,7 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
             if few
         ),
         _seed(problem, target, tiles[0], split, left[0], right),
+        *(() if few else (_with(first, **_inner_blocks(problem, target, tiles[0])),)),
         *(() if few else (_seed(problem, target, tiles[0], other, left[-1], right),)),
         *(
             _seed(problem, target, tile, split, left[-1], _right(problem, target, tile))
@@ -133,6 +134,17 @@ def _element(problem: Problem, target: Target) -> str:
     """Pairs of bf16 where instructions multiply them, or where reading the weights takes longer
     than taking pairs apart."""
     return _ELEMENTS["avx512bf16" in target.features or problem.m <= _DOT_ROWS]
+
+
+def _inner_blocks(problem: Problem, target: Target, tile: guess.Tile) -> dict[str, Choice]:
+    """Blocks for the inner caches: a tile of B in the first level, rows of A in the second."""
+    depth = guess.depth_of_column_tile(problem, target, tile)
+    rows = min(guess.block_rows_in_l2(problem, target, tile, depth), _MOST_ROWS)
+    return {"kc": depth, "mc": rows, "nc": guess.block_cols(problem, target, tile, rows)}
+
+
+def _with(seed: Seed, **changes: Choice) -> Seed:
+    return tuple((name, changes.get(name, value)) for name, value in seed)
 
 
 def _with_other_element(seed: Seed) -> Seed:
