@@ -87,7 +87,7 @@ def test_long_columns_are_accurate(compiler: Compiler) -> None:
 
 def test_one_walk_serves_rows_and_columns() -> None:
     nest = case_of(rows_and_columns(37, 53)).lowered.nest
-    phases = prepared(nest, cross=True)[1].phases
+    phases = [staged.phase for staged in prepared(nest, cross=True)[1].phases]
     (stage,) = phases[0].stages
     assert (len(stage.reduces), len(stage.crosses)) == (2, 2)
     assert not any(phase.inner for phase in phases[1:])

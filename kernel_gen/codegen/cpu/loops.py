@@ -21,6 +21,8 @@ from kernel_gen.codegen.cpu.rowspace import (
     prepared,
     refuse_kept,
     refuse_symbols,
+    stream_choices,
+    streamed,
     unrolls,
 )
 from kernel_gen.codegen.cpu.simplify import simplify
@@ -61,7 +63,7 @@ class LoopsTemplate:
             Parameter("keep", policies(phases)),
             Parameter("unroll", unrolls(phases[0])),
             Parameter("rows", (1, 2, 4, 8)),
-            Parameter("stream", (0, 1)),
+            Parameter("stream", stream_choices(prepared(nest)[0])),
             Parameter("threads", ("one", "all")),
         )
         keep, unroll = parameters[2].choices, parameters[3].choices
@@ -105,10 +107,9 @@ class LoopsTemplate:
             )
             return config, lanes_for(staged, target, axis)
 
-        outputs = frozenset(s.buffer for s in flat.stores)
         return staged_kernel(
             plan, flat, configure, symbol, parallel=choice(schedule, "threads") == "all",
-            stream=outputs if choice(schedule, "stream") else frozenset(),
+            stream=streamed(flat, choice(schedule, "stream")),
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
-from kernel_gen.codegen.cpu.rowspace import by_contiguity, first_threads
+from kernel_gen.codegen.cpu.rowspace import by_contiguity, first_threads, stream_choices, streamed
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.transposed import Tile, tile_loops, transposable
@@ -52,7 +52,7 @@ class Pointwise:
             Parameter("across", _across_axes(flat, axes)),
             Parameter("block", _BLOCKS),
             Parameter("unroll", (1, 2, 4)),
-            Parameter("stream", (0, 1)),
+            Parameter("stream", stream_choices(flat)),
             Parameter("threads", ("one", "all")),
         )
         return Space(parameters, _seeds(flat, axes))
@@ -71,7 +71,9 @@ class Pointwise:
         unit = Unit()
         axis = str(choice(schedule, "axis"))
         extent = flat.extent(axis) if axis else 1
-        emitter = Emitter(flat, unit, _lanes(flat, target, extent), _streamed(flat, schedule))
+        emitter = Emitter(
+            flat, unit, _lanes(flat, target, extent), streamed(flat, choice(schedule, "stream"))
+        )
         root = emitter.root()
         if axis and choice(schedule, "across"):
             _tiles(emitter, root, axis, schedule)
@@ -116,10 +118,6 @@ def _seeds(flat: FlatNest, axes: tuple[str, ...]) -> tuple[tuple[tuple[str, Choi
 def _lanes(flat: FlatNest, target: Target, extent: Dim) -> Lanes:
     dtypes = [s.dtype for s in flat.statements]
     return pick_lanes(dtypes, target, extent if isinstance(extent, int) else None)
-
-
-def _streamed(flat: FlatNest, schedule: Schedule) -> frozenset[int]:
-    return frozenset(s.buffer for s in flat.stores) if choice(schedule, "stream") else frozenset()
 
 
 def _loops(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None:

@@ -22,6 +22,8 @@ from kernel_gen.codegen.cpu.rowspace import (
     refuse_kept,
     refuse_rows,
     static_extents,
+    stream_choices,
+    streamed,
     unrolls,
 )
 from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
@@ -80,7 +82,7 @@ class RowTemplate:
             Parameter("keep", policies((staged,))),
             Parameter("unroll", (1,) if self.columns else unrolls(staged)),
             Parameter("rows", units),
-            Parameter("stream", (0, 1)),
+            Parameter("stream", stream_choices(prepared(nest)[0])),
             Parameter("threads", ("one", "all", "split")),
         )
         return Space(parameters, self._seeds(staged, axes, parameters))
@@ -128,8 +130,7 @@ class RowTemplate:
             )
             return config, lanes_for(staged, target, axis)
 
-        outputs = frozenset(s.buffer for s in flat.stores)
-        stream = outputs if choice(schedule, "stream") else frozenset[int]()
+        stream = streamed(flat, choice(schedule, "stream"))
         return staged_kernel(
             plan, flat, configure, symbol, parallel=threads != "one", stream=stream
         )

@@ -18,6 +18,7 @@ from kernel_gen.ir.types import Sym
 from kernel_gen.schedule.schedule import Choice
 
 _KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
+_FEW_OUTPUTS = 3  # each of which may be stored past the cache alone
 _SMALL_ELEMS = 1 << 14  # a few microseconds of elementwise work, what a thread team costs
 
 
@@ -64,6 +65,20 @@ def lanes_for(staged: StagedPhase, target: Target, axis: str | None) -> Lanes:
     extent = nest.extent(axis) if axis is not None else None
     used = [s.dtype for s in nest.statements]
     return pick_lanes(used, target, extent if isinstance(extent, int) else None)
+
+
+def stream_choices(nest: FlatNest) -> tuple[Choice, ...]:
+    """Which outputs are stored past the cache: 0 none, 1 all, 2 + k only the k-th of a few."""
+    outputs = len({s.buffer for s in nest.stores})
+    return (0, 1, *range(2, 2 + outputs)) if 1 < outputs <= _FEW_OUTPUTS else (0, 1)
+
+
+def streamed(nest: FlatNest, stream: Choice) -> frozenset[int]:
+    """The buffers of a choice of `stream_choices`."""
+    outputs = sorted({s.buffer for s in nest.stores})
+    if stream in (0, 1):
+        return frozenset(outputs if stream else ())
+    return frozenset([outputs[int(stream) - 2]])
 
 
 def first_threads(nest: FlatNest) -> str:
