@@ -124,7 +124,8 @@ def _roofs(
     axes: Axes, points: Sequence[tuple[str, Any]], compute: float, copies: dict[str, float]
 ) -> None:
     intensities = [_intensity(kernel) for _, kernel in points]
-    low, high = min(intensities) / 2, max(*intensities, 4 * compute / min(copies.values()))
+    low = min(intensities) / 2
+    high = 1.5 * max(*intensities, 4 * compute / min(copies.values()))
     axes.axhline(compute, color="#334155", linewidth=1.2, label=f"FMA, {compute:.0f} GFLOP/s")
     for (name, rate), style in zip(copies.items(), ("-", ":"), strict=False):
         corner = compute / rate
