@@ -51,6 +51,7 @@ _RULES = {
     "compare_count": ("compare-count", "100 elements"),
     "unsupported_type": ("unsupported-type", "int32_t"),
     "atomic_type": ("atomic-type", "half"),
+    "deq_scale": ("deq-scale", "SetDeqScale"),
     "core_kind": ("core-kind", "vector core"),
     "core_hang": ("core-hang", "waits"),
     "core_flag_unmatched": ("core-flag-unmatched", "not waited for"),
@@ -87,8 +88,11 @@ def test_broken_rule_is_reported(broken: Callable[[str], SimResult], entry: str)
         assert start <= failure.line <= start + 16
 
 
-def test_cores_that_meet_do_not_race(broken: Callable[[str], SimResult]) -> None:
-    assert broken("sound_meeting").ok
+@pytest.mark.parametrize("entry", ["sound_meeting", "sound_bound_queue", "sound_addresses"])
+def test_ordered_accesses_are_no_race(broken: Callable[[str], SimResult], entry: str) -> None:
+    result = broken(entry)
+    assert result.failures == ()
+    assert result.cycles > 0
 
 
 def test_sources_that_do_not_compile_give_the_compilers_message(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import json
 from collections.abc import Sequence
@@ -47,6 +48,10 @@ class Simulator:
         )  # fmt: skip
         self._chip = chip
         self._parameters = _parameters(chip).encode()
+
+    def close(self) -> None:
+        """Unloads the kernel; the simulator is not usable afterwards."""
+        _ctypes.dlclose(self._library._handle)
 
     def run(
         self,

@@ -289,3 +289,41 @@ ENTRY(sound_meeting)
     SyncAll();
     DataCopy(in.tensor, Global(w)[(1 - GetBlockIdx()) * 64], 64);
 }
+ENTRY(deq_scale)
+{
+    Loaded in(x);
+    PipeBarrier<PIPE_V>();
+    Cast(in.tensor[512].ReinterpretCast<half>(), in.tensor.ReinterpretCast<int32_t>(),
+         RoundMode::CAST_NONE, 64);
+}
+ENTRY(sound_bound_queue)
+{
+    // One buffer serves as input and as output.
+    TPipe pipe;
+    TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> queue;
+    pipe.InitBuffer(queue, 1, 4096);
+    for (int i = 0; i < 2; ++i) {
+        LocalTensor<float> a = queue.AllocTensor<float>();
+        DataCopy(a, Global(x), 1024);
+        queue.EnQue<TPosition::GM, TPosition::VECIN, float>(a);
+        queue.DeQue<TPosition::GM, TPosition::VECIN, float>();
+        Muls(a, a, 2.0f, 1024);
+        queue.EnQue<TPosition::VECOUT, TPosition::GM, float>(a);
+        queue.DeQue<TPosition::VECOUT, TPosition::GM, float>();
+        PipeBarrier<PIPE_MTE3>();
+        DataCopy(Global(y), a, 1024);
+        queue.FreeTensor(a);
+    }
+}
+ENTRY(sound_addresses)
+{
+    // Tensors at addresses of the kernel's own choice, and events by hand.
+    LocalTensor<float> a(TPosition::VECCALC, 0, 1024), b(TPosition::VECCALC, 8192, 1024);
+    DataCopy(a, Global(x), 1024);
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    Adds(b, a, 1.0f, 1024);
+    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    DataCopy(Global(y), b, 1024);
+}

@@ -11,7 +11,8 @@
 #include <immintrin.h>
 #endif
 
-namespace gafsim {
+namespace gafsim
+{
 
 void Widen(const uint16_t *from, float *to, uint64_t n)
 {
@@ -34,7 +35,8 @@ void Narrow(const float *from, uint16_t *to, uint64_t n)
     uint64_t i = 0;
 #if defined(__F16C__)
     for (; i + 8 <= n; i += 8) {
-        const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+        const __m128i halves =
+            _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
         _mm_storeu_si128(reinterpret_cast<__m128i *>(to + i), halves);
     }
 #endif
@@ -44,7 +46,8 @@ void Narrow(const float *from, uint16_t *to, uint64_t n)
     }
 }
 
-namespace {
+namespace
+{
 
 constexpr uint64_t kChunk = 512;
 
@@ -55,7 +58,8 @@ void Direct(void *d, const void *a, const void *b, uint64_t n, const Scalars &sc
     T *dst = static_cast<T *>(d);
     const T *left = static_cast<const T *>(a);
     const T *right = static_cast<const T *>(b);
-    const T s = std::is_integral_v<T> ? static_cast<T>(scalars.integer) : static_cast<T>(scalars.real);
+    const T s =
+        std::is_integral_v<T> ? static_cast<T>(scalars.integer) : static_cast<T>(scalars.real);
     for (uint64_t i = 0; i < n; ++i) {
         dst[i] = F::template At<T>(F::kDst ? dst[i] : T{}, left[i], F::kTwo ? right[i] : T{}, s);
     }
@@ -84,7 +88,8 @@ void Halves(void *d, const void *a, const void *b, uint64_t n, const Scalars &sc
     }
 }
 
-template <typename T> T Plus(T a, T b)
+template <typename T>
+T Plus(T a, T b)
 {
     if constexpr (std::is_integral_v<T>) {
         using U = std::make_unsigned_t<T>;
@@ -93,7 +98,8 @@ template <typename T> T Plus(T a, T b)
         return a + b;
     }
 }
-template <typename T> T Minus(T a, T b)
+template <typename T>
+T Minus(T a, T b)
 {
     if constexpr (std::is_integral_v<T>) {
         using U = std::make_unsigned_t<T>;
@@ -102,7 +108,8 @@ template <typename T> T Minus(T a, T b)
         return a - b;
     }
 }
-template <typename T> T Times(T a, T b)
+template <typename T>
+T Times(T a, T b)
 {
     if constexpr (std::is_integral_v<T>) {
         return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
@@ -111,25 +118,31 @@ template <typename T> T Times(T a, T b)
     }
 }
 // A NaN on either side gives NaN.
-template <typename T> T Larger(T a, T b)
+template <typename T>
+T Larger(T a, T b)
 {
     return a != a ? a : b != b ? b : a < b ? b : a;
 }
-template <typename T> T Smaller(T a, T b)
+template <typename T>
+T Smaller(T a, T b)
 {
     return a != a ? a : b != b ? b : b < a ? b : a;
 }
-template <typename T> T Positive(T a) { return a != a ? a : a > T{} ? a : T{}; }
+template <typename T>
+T Positive(T a)
+{
+    return a != a ? a : a > T{} ? a : T{};
+}
 
-#define GAFSIM_KERNEL(NAME, TWO, DST, EXPRESSION)                                            \
-    struct K##NAME {                                                                         \
-        static constexpr bool kTwo = TWO, kDst = DST;                                        \
-        template <typename T>                                                                \
-        static T At([[maybe_unused]] T d, [[maybe_unused]] T a, [[maybe_unused]] T b,        \
-                    [[maybe_unused]] T s)                                                    \
-        {                                                                                    \
-            return static_cast<T>(EXPRESSION);                                               \
-        }                                                                                    \
+#define GAFSIM_KERNEL(NAME, TWO, DST, EXPRESSION)                                                  \
+    struct K##NAME {                                                                               \
+        static constexpr bool kTwo = TWO, kDst = DST;                                              \
+        template <typename T>                                                                      \
+        static T At([[maybe_unused]] T d, [[maybe_unused]] T a, [[maybe_unused]] T b,              \
+                    [[maybe_unused]] T s)                                                          \
+        {                                                                                          \
+            return static_cast<T>(EXPRESSION);                                                     \
+        }                                                                                          \
     };
 
 GAFSIM_KERNEL(Add, true, false, Plus(a, b))
@@ -298,7 +311,8 @@ Flat ArithmeticOf(Op op, Type dst, Type src)
         case Op::MulAddRelu: return Floating<KMulAddRelu>(dst, src);
         case Op::LeakyRelu: return Floating<KLeakyRelu>(dst, src);
         case Op::Exp: return Floating<KExp>(dst, src);
-        case Op::Ln: case Op::Log: return Floating<KLn>(dst, src);
+        case Op::Ln:
+        case Op::Log: return Floating<KLn>(dst, src);
         case Op::Sqrt: return Floating<KSqrt>(dst, src);
         case Op::Rsqrt: return Floating<KRsqrt>(dst, src);
         case Op::Reciprocal: return Floating<KReciprocal>(dst, src);
@@ -322,7 +336,8 @@ Flat ArithmeticOf(Op op, Type dst, Type src)
         case Op::Log10: return Floating<KLog10>(dst, src);
         case Op::Ceil: return Floating<KCeil>(dst, src);
         case Op::Floor: return Floating<KFloor>(dst, src);
-        case Op::Round: case Op::Rint: return Floating<KRound>(dst, src);
+        case Op::Round:
+        case Op::Rint: return Floating<KRound>(dst, src);
         case Op::Trunc: return Floating<KTrunc>(dst, src);
         case Op::Frac: return Floating<KFrac>(dst, src);
         case Op::Sign: return Floating<KSign>(dst, src);

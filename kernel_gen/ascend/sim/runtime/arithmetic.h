@@ -3,7 +3,8 @@
 
 #include "core.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 struct Scalars {
     double real;

@@ -3,9 +3,11 @@
 #include <sstream>
 #include <unordered_map>
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 const char *const kNames[] = {
 #define GAFSIM_NAME(name) #name,
@@ -64,7 +66,10 @@ std::unordered_map<std::string, double *> FieldsOf(Chip &chip)
 
 }  // namespace
 
-const char *NameOf(Op op) { return kNames[static_cast<int>(op)]; }
+const char *NameOf(Op op)
+{
+    return kNames[static_cast<int>(op)];
+}
 
 std::string ParseChip(const std::string &text, Chip &chip)
 {

@@ -6,7 +6,8 @@
 
 #include "../include/ascendc/sim.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 constexpr int kOps = static_cast<int>(Op::Count);
 
@@ -26,18 +27,18 @@ struct Chip {
     double event = 0;                          // from setting an event to the waiting pipe's start
     double core_flag = 0;                      // the same between cores
     double sync_all = 0;
-    double hbm = 0, l2 = 0;             // bytes per cycle of all cores together
-    double read_start = 0, write_start = 0;    // GM copies, until the first byte has arrived
-    double read_rate = 0, write_rate = 0;      // bytes per cycle of one vector core
-    double cube_rate = 0;                      // bytes per cycle of one cube core
-    double burst = 0;                   // bytes of bandwidth that each burst costs on top
-    double sector = 32;                 // bytes; bursts move whole sectors
-    double copy_issue = 0;              // per copy instruction, in its pipe
-    double ub_rate = 0, ub_start = 0;   // UB to UB
+    double hbm = 0, l2 = 0;                  // bytes per cycle of all cores together
+    double read_start = 0, write_start = 0;  // GM copies, until the first byte has arrived
+    double read_rate = 0, write_rate = 0;    // bytes per cycle of one vector core
+    double cube_rate = 0;                    // bytes per cycle of one cube core
+    double burst = 0;                        // bytes of bandwidth that each burst costs on top
+    double sector = 32;                      // bytes; bursts move whole sectors
+    double copy_issue = 0;                   // per copy instruction, in its pipe
+    double ub_rate = 0, ub_start = 0;        // UB to UB
     double l0a_rate = 0, l0a_start = 0, l0b_rate = 0, l0b_start = 0;  // L1 to L0
-    double fix_rate = 0, fix_start = 0;        // elements per cycle out of L0C
+    double fix_rate = 0, fix_start = 0;  // elements per cycle out of L0C
     double mmad_start = 0;
-    double block_start = 0;             // per block, before its first instruction
+    double block_start = 0;  // per block, before its first instruction
 };
 
 // Parses "name value" lines. Returns the empty string, or what is wrong with them.

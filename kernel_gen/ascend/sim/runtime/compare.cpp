@@ -6,9 +6,11 @@
 #include "arithmetic.h"
 #include "lanes.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 enum Mode { kLess, kGreater, kEqual, kLessEqual, kGreaterEqual, kNotEqual };
 
@@ -44,8 +46,7 @@ uint64_t FirstLane(const Vector &v, const Run &run, uint32_t size, uint64_t inde
     const uint64_t repeat = pitch == 0 ? 0 : run.src[0] / pitch;
     const uint64_t rest = run.src[0] - repeat * pitch;
     const uint64_t in_block = block == 0 ? 0 : rest / block;
-    return repeat * per_repeat + in_block * (kBlockBytes / size) +
-           (rest - in_block * block) / size;
+    return repeat * per_repeat + in_block * (kBlockBytes / size) + (rest - in_block * block) / size;
 }
 
 void PutBit(uint8_t *bits, uint64_t lane, bool value)
@@ -54,7 +55,10 @@ void PutBit(uint8_t *bits, uint64_t lane, bool value)
     bits[lane / 8] = static_cast<uint8_t>(value ? bits[lane / 8] | one : bits[lane / 8] & ~one);
 }
 
-bool GetBit(const uint8_t *bits, uint64_t lane) { return (bits[lane / 8] >> (lane % 8)) & 1; }
+bool GetBit(const uint8_t *bits, uint64_t lane)
+{
+    return (bits[lane / 8] >> (lane % 8)) & 1;
+}
 
 // The sources' part of a comparison or selection.
 bool TouchSources(Instruction &instruction, const Vector &v, const std::vector<Run> &runs)
@@ -108,8 +112,8 @@ void CompareLanes(const Vector &v, Where where)
     }
     Instruction instruction(v.op, Pipe::V, where);
     const uint64_t bytes = static_cast<uint64_t>(RepeatsOf(v, size)) * (kRepeatBytes / size / 8);
-    if (sim.rules && (!TouchSources(instruction, v, runs) ||
-                      !Writes(instruction, v.dst, v.dst.at, bytes))) {
+    if (sim.rules &&
+        (!TouchSources(instruction, v, runs) || !Writes(instruction, v.dst, v.dst.at, bytes))) {
         return;
     }
     if (sim.function) {
@@ -149,11 +153,11 @@ void SelectLanes(const Vector &v, const Operand &mask, Where where)
     Instruction instruction(v.op, Pipe::V, where);
     const uint64_t per_repeat = kRepeatBytes / size;
     const bool repeats_mask = v.variant == 0;
-    const uint64_t lanes = v.lanes.counted
-                               ? v.lanes.count
-                               : static_cast<uint64_t>(RepeatsOf(v, size)) * per_repeat;
+    const uint64_t lanes =
+        v.lanes.counted ? v.lanes.count : static_cast<uint64_t>(RepeatsOf(v, size)) * per_repeat;
     const uint64_t bytes = (repeats_mask ? std::min(lanes, per_repeat) + 7 : lanes + 7) / 8;
-    if (sim.rules && (!Reads(instruction, mask, mask.at, bytes) || !Touches(instruction, v, runs))) {
+    if (sim.rules &&
+        (!Reads(instruction, mask, mask.at, bytes) || !Touches(instruction, v, runs))) {
         return;
     }
     if (sim.function) {

@@ -8,9 +8,11 @@
 
 #include "arithmetic.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 enum Round { kNone, kRint, kFloor, kCeil, kRound, kTrunc, kOdd };
 
@@ -55,9 +57,9 @@ T Saturated(long double x, int round)
     const long double whole = std::isinf(x) ? x : Whole(x, round);
     const long double low = static_cast<long double>(std::numeric_limits<T>::min());
     const long double high = static_cast<long double>(std::numeric_limits<T>::max());
-    return whole <= low ? std::numeric_limits<T>::min()
-         : whole >= high ? std::numeric_limits<T>::max()
-                         : static_cast<T>(whole);
+    return whole <= low    ? std::numeric_limits<T>::min()
+           : whole >= high ? std::numeric_limits<T>::max()
+                           : static_cast<T>(whole);
 }
 
 template <typename T>
@@ -171,7 +173,8 @@ bool CanConvert(Type dst, Type src)
 {
     using T = Type;
     switch (src) {
-        case T::I8: case T::U8: return dst == T::F16;
+        case T::I8:
+        case T::U8: return dst == T::F16;
         case T::I16: return dst == T::F16 || dst == T::F32;
         case T::F16:
             return dst == T::I8 || dst == T::U8 || dst == T::I16 || dst == T::I32 || dst == T::F32;

@@ -5,15 +5,20 @@
 
 #include "core.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr uint32_t kMaxPadBlocks = 4095;
 constexpr uint32_t kMaxPadLength = 2097151;
 constexpr uint32_t kBlock = 32;
 
-uint64_t Up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+uint64_t Up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
 
 // Which pipe carries a copy: the memories at both ends decide.
 Pipe PipeOf(const Copy &c)
@@ -147,7 +152,8 @@ double MovedBytes(uint64_t at, uint64_t bytes, uint64_t pitch, uint64_t bursts)
     return moved;
 }
 
-bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where)
+bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes,
+                 Where where)
 {
     if (core.atomic == 0) {
         std::memcpy(dst, src, bytes);
@@ -171,44 +177,53 @@ bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64
     return false;
 }
 
+namespace
+{
+
+// The i-th block: checked, touched and moved. False where refused.
+bool CopyOne(Instruction &instruction, const Copy &c, const Geometry &g, uint32_t i)
+{
+    Core &core = instruction.core();
+    Operand src = c.src, dst = c.dst;
+    src.at += i * g.src_pitch;
+    dst.at += i * g.dst_pitch;
+    if (!instruction.Legal(src, src.at, src.at + c.length, kBlock) ||
+        !instruction.Legal(dst, dst.at, dst.at + g.dst_bytes, kBlock)) {
+        return false;
+    }
+    if (!Sim().function) {
+        return true;
+    }
+    instruction.Read(src, src.at, src.at + c.length);
+    instruction.Write(dst, dst.at, dst.at + g.dst_bytes);
+    uint8_t *target = BytesAt(core, dst);
+    const uint8_t *source = BytesAt(core, src);
+    if (c.pad && c.src.memory == Memory::GM) {
+        PadBlock(c, target, source, g.dst_bytes);
+    } else if (c.dst.memory == Memory::GM) {
+        return AtomicStore(core, c.src.type, target, source, c.length, instruction.where());
+    } else {
+        std::memmove(target, source, c.length);
+    }
+    return true;
+}
+
+}  // namespace
+
 void CopyBlocks(const Copy &c, Where where)
 {
     if (!WithinLimits(c, where)) {
         return;
     }
     Simulation &sim = Sim();
-    const Pipe pipe = PipeOf(c);
-    Instruction instruction(c.op, pipe, where);
-    Core &core = instruction.core();
+    Instruction instruction(c.op, PipeOf(c), where);
     const Geometry g = GeometryOf(c);
     const bool inward = c.src.memory == Memory::GM;
     const bool outward = c.dst.memory == Memory::GM;
-    const bool dry = !sim.rules && !sim.function;
-    for (uint32_t i = 0; i < c.blocks; ++i) {
-        const uint64_t from = c.src.at + i * g.src_pitch;
-        const uint64_t to = c.dst.at + i * g.dst_pitch;
-        if (!instruction.Legal(c.src, from, from + c.length, kBlock) ||
-            !instruction.Legal(c.dst, to, to + g.dst_bytes, kBlock)) {
+    const uint32_t looked_at = sim.function ? c.blocks : 1;  // where only time is wanted
+    for (uint32_t i = 0; i < looked_at; ++i) {
+        if (!CopyOne(instruction, c, g, i)) {
             return;
-        }
-        if (dry) {
-            break;
-        }
-        instruction.Read(c.src, from, from + c.length);
-        instruction.Write(c.dst, to, to + g.dst_bytes);
-        Operand src = c.src, dst = c.dst;
-        src.at = from;
-        dst.at = to;
-        uint8_t *target = BytesAt(core, dst);
-        const uint8_t *source = BytesAt(core, src);
-        if (c.pad && inward) {
-            PadBlock(c, target, source, g.dst_bytes);
-        } else if (outward) {
-            if (!AtomicStore(core, c.src.type, target, source, c.length, where)) {
-                return;
-            }
-        } else {
-            std::memmove(target, source, c.length);
         }
     }
     const double bytes = double(c.length) * c.blocks;

@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstring>
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr size_t kMaxFailures = 64;
 
@@ -27,9 +29,9 @@ const char *NameOf(Memory memory)
 
 const char *NameOf(Type type)
 {
-    static const char *const names[] = {"half",    "bfloat16_t", "float",    "int8_t",
-                                        "uint8_t", "int16_t",    "uint16_t", "int32_t",
-                                        "uint32_t", "int64_t",   "uint64_t"};
+    static const char *const names[] = {"half",     "bfloat16_t", "float",    "int8_t",
+                                        "uint8_t",  "int16_t",    "uint16_t", "int32_t",
+                                        "uint32_t", "int64_t",    "uint64_t"};
     return names[static_cast<int>(type)];
 }
 
@@ -204,7 +206,7 @@ void Instruction::Race(const char *kind, const Operand &operand, uint64_t low,
 {
     const bool apart = other.core != core_.index;
     const uint64_t base = operand.memory == Memory::GM ? Sim().Find(low)->low : 0;
-    const char *fix = apart ? "no flag between the cores"
+    const char *fix = apart                 ? "no flag between the cores"
                       : other.pipe == pipe_ ? "no PipeBarrier between them"
                                             : "no event between the pipes";
     Sim().Fail(apart ? "race-cores" : "race", where_,
@@ -265,11 +267,11 @@ void Instruction::Read(const Operand &operand, uint64_t low, uint64_t high)
     const Touch own = Own();
     core_.shadows[static_cast<int>(operand.memory)].Each(low, high, [&](uint64_t at, Span &span) {
         if (!span.written) {
-            Sim().Fail("uninitialised", where_,
-                       Format("%s reads %s bytes %llu to %llu, which nothing has written",
-                              NameOf(op_), NameOf(operand.memory),
-                              static_cast<unsigned long long>(at),
-                              static_cast<unsigned long long>(span.end)));
+            Sim().Fail(
+                "uninitialised", where_,
+                Format("%s reads %s bytes %llu to %llu, which nothing has written", NameOf(op_),
+                       NameOf(operand.memory), static_cast<unsigned long long>(at),
+                       static_cast<unsigned long long>(span.end)));
         }
         if (span.writer.number != 0 && !Ordered(span.writer)) {
             Race("read after write", operand, at, span.writer);

@@ -15,7 +15,8 @@
 #include "chip.h"
 #include "shadow.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 // Instructions known to be complete: per pipe of the own core, and (where cores have met) per pipe
 // of all cores, `core * kPipes + pipe`.
@@ -88,7 +89,8 @@ struct TraceEvent {
 };
 
 // Busy intervals of a core's share of the memory system; requests fill the gaps.
-class Channel {
+class Channel
+{
 public:
     // Serves `cycles` of work from `start` on, in gaps where there are some; returns the end.
     double Serve(double start, double cycles);
@@ -121,11 +123,13 @@ struct Core {
     std::array<uint32_t, kLocalMemories> reserved{};
     std::array<Shadow, kLocalMemories> shadows;
     std::unordered_map<const void *, Queue> queues;
-    std::map<int, int> queue_buffers;  // by position
-    std::map<int, Event> events;       // by (from, to, id)
+    std::map<int, int> queue_buffers;          // by position
+    std::map<int, Event> events;               // by (from, to, id)
     std::map<int, std::deque<Release>> flags;  // by cross-core flag
     uint64_t mask[2] = {~uint64_t{0}, ~uint64_t{0}};
     bool counter_mode = false;
+    bool scaled = false;  // SetDeqScale was called
+    float scale = 1;
     int atomic = 0;
     Type atomic_type = Type::F32;
 
@@ -138,9 +142,9 @@ struct GlobalBuffer {
     uint64_t low = 0;
     uint64_t bytes = 0;
     Role role = Role::Input;
-    double requested = 0;     // bytes that all blocks ask for in this pass
-    double total = 0;         // the same, of the last whole pass
-    double hbm_share = 1.0;   // of a request, the rest comes out of L2
+    double requested = 0;    // bytes that all blocks ask for in this pass
+    double total = 0;        // the same, of the last whole pass
+    double hbm_share = 1.0;  // of a request, the rest comes out of L2
     Shadow shadow;
 };
 
@@ -175,7 +179,8 @@ Simulation &Sim();
 Core &Running();
 
 // One instruction on its way through the rules, the arithmetic and the clock.
-class Instruction {
+class Instruction
+{
 public:
     Instruction(Op op, Pipe pipe, Where where);
 
@@ -222,7 +227,8 @@ uint32_t SizeOf(Type type);
 double MovedBytes(uint64_t at, uint64_t bytes);
 double MovedBytes(uint64_t at, uint64_t bytes, uint64_t pitch, uint64_t bursts);
 // Stores to GM under the core's atomic mode. False where the chip lacks it for the type.
-bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes, Where where);
+bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64_t bytes,
+                 Where where);
 uint8_t *BytesAt(Core &core, const Operand &operand);
 std::string Format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

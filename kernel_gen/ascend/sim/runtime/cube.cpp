@@ -7,24 +7,32 @@
 #include "arithmetic.h"
 #include "lanes.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr uint32_t kSide = 16;
 constexpr uint64_t kFractal = 512;
 constexpr uint32_t kOrderedFractals = 10;  // results of fewer need a PipeBarrier<PIPE_M>
 
-uint64_t Up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit; }
+uint64_t Up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit;
+}
 
 // The k that one step of the cube takes.
-uint32_t StepOf(Type type) { return SizeOf(type) == 1 ? 32 : SizeOf(type) == 4 ? 4 : 16; }
+uint32_t StepOf(Type type)
+{
+    return SizeOf(type) == 1 ? 32 : SizeOf(type) == 4 ? 4 : 16;
+}
 
 // Inputs as rows of floats (or of ints held exactly in double for int8).
 template <typename T>
 std::vector<T> Dense(const uint8_t *bytes, Type type, uint32_t rows, uint32_t columns,
-                     uint64_t (*offset)(uint32_t row, uint32_t column, uint32_t rows, uint32_t columns,
-                                        uint32_t c0))
+                     uint64_t (*offset)(uint32_t row, uint32_t column, uint32_t rows,
+                                        uint32_t columns, uint32_t c0))
 {
     const uint32_t size = SizeOf(type);
     const uint32_t c0 = 32 / size;
@@ -117,6 +125,22 @@ bool ValidTypes(const Operand &c, const Operand &a, const Operand &b, Where wher
     return integer || real;
 }
 
+// Fractals of all operands: checked, read and written.
+bool TouchProduct(Instruction &instruction, const Operand &c, const Operand &a, const Operand &b,
+                  const Operand *start, const MatrixMultiply &p)
+{
+    const uint64_t m1 = Up(p.m, kSide), n1 = Up(p.n, kSide);
+    const uint32_t size = SizeOf(a.type);
+    const bool even = p.k_even && size == 4;  // k is padded to a whole 16
+    const uint64_t k1 = Up(p.k, even ? 16 : 32 / size) * (even ? 2 : 1);
+    const uint64_t result = m1 * n1 * kSide * kSide * 4;
+    return Reads(instruction, a, a.at, m1 * k1 * kFractal, kFractal) &&
+           Reads(instruction, b, b.at, n1 * k1 * kFractal, kFractal) &&
+           (start == nullptr || Reads(instruction, *start, start->at, p.n * 4, 64)) &&
+           (start != nullptr || p.zero || Reads(instruction, c, c.at, result, 64)) &&
+           Writes(instruction, c, c.at, result, 64);
+}
+
 }  // namespace
 
 void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operand *bias,
@@ -133,8 +157,6 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
     Instruction instruction(Op::Mmad, Pipe::M, where);
     Core &core = instruction.core();
     const uint64_t m1 = Up(p.m, kSide), n1 = Up(p.n, kSide);
-    const uint32_t size = SizeOf(a.type);
-    const uint64_t k1 = Up(p.k, p.k_even && size == 4 ? 16 : 32 / size) * (p.k_even && size == 4 ? 2 : 1);
     if (m1 * n1 >= kOrderedFractals) {
         instruction.AfterPrevious();
     }
@@ -143,16 +165,8 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
     }
     const Operand table{Memory::BT, c.type, 0, 0, static_cast<uint64_t>(sim.chip.capacity[5])};
     const Operand *start = bias != nullptr ? bias : p.from_bias && !p.zero ? &table : nullptr;
-    const bool accumulates = start == nullptr && !p.zero;
-    if (sim.rules) {
-        const uint64_t result = m1 * n1 * kSide * kSide * 4;
-        if (!Reads(instruction, a, a.at, m1 * k1 * kFractal, kFractal) ||
-            !Reads(instruction, b, b.at, n1 * k1 * kFractal, kFractal) ||
-            (start != nullptr && !Reads(instruction, *start, start->at, p.n * 4, 64)) ||
-            (accumulates && !Reads(instruction, c, c.at, result, 64)) ||
-            !Writes(instruction, c, c.at, result, 64)) {
-            return;
-        }
+    if (sim.rules && !TouchProduct(instruction, c, a, b, start, p)) {
+        return;
     }
     if (sim.function) {
         uint8_t *out = BytesAt(core, c);
@@ -168,7 +182,8 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
     instruction.Run(static_cast<double>(m1 * n1 * Up(p.k, StepOf(a.type))), sim.chip.mmad_start);
 }
 
-namespace {
+namespace
+{
 
 // One result on its way out. `scale` holds the bits of a float in its low half.
 void Emit(uint8_t *to, Type type, const uint8_t *from, Type from_type, const FixOut &p)
@@ -186,7 +201,8 @@ void Emit(uint8_t *to, Type type, const uint8_t *from, Type from_type, const Fix
             StoreLane(Type::F16, to, static_cast<float>(value) * scale);
         } else {
             const float scaled = std::nearbyint(static_cast<float>(value) * scale);
-            *to = static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
+            *to = static_cast<uint8_t>(
+                static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
         }
         return;
     }
@@ -196,7 +212,8 @@ void Emit(uint8_t *to, Type type, const uint8_t *from, Type from_type, const Fix
         ConvertLanes(Type::BF16, Type::F32, to, &value, 1, 1);
     } else if (SizeOf(type) == 1) {
         const float scaled = std::nearbyint(value * scale);
-        *to = static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
+        *to =
+            static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
     } else {
         StoreLane(type, to, value);
     }
@@ -217,6 +234,89 @@ bool ValidQuant(Type to, Type from, int quant)
 
 }  // namespace
 
+namespace
+{
+
+// One stretch of results of a Fixpipe: `width` columns from `column` on, all rows. Rows lie `pitch`
+// bytes apart from `top` on.
+struct Stretch {
+    uint64_t source, top, pitch;
+    uint32_t column, width;
+};
+
+bool FixStretch(Instruction &instruction, const Operand &dst, const Operand &src, const FixOut &p,
+                const Stretch &stretch)
+{
+    Core &core = instruction.core();
+    const uint32_t size = SizeOf(dst.type);
+    const uint64_t bytes = uint64_t{stretch.width} * size;
+    const uint64_t align = dst.memory == Memory::GM ? 1 : kBlockBytes;
+    std::vector<uint8_t> line(bytes);
+    for (uint32_t row = 0; row < p.m; ++row) {
+        Operand target = dst;
+        target.at = stretch.top + row * stretch.pitch;
+        if (!Writes(instruction, dst, target.at, bytes, align)) {
+            return false;
+        }
+        for (uint32_t j = 0; j < stretch.width; ++j) {
+            Operand element = src;
+            element.at = stretch.source + COffset(row, stretch.column + j, p.src_stride) * 4;
+            const uint32_t run = std::min(kSide, stretch.width - j) * 4;
+            if (j % kSide == 0 && !Reads(instruction, src, element.at, run, 4)) {
+                return false;
+            }
+            Emit(line.data() + uint64_t{j} * size, dst.type, BytesAt(core, element), src.type, p);
+        }
+        if (dst.memory != Memory::GM) {
+            std::memcpy(BytesAt(core, target), line.data(), bytes);
+        } else if (!AtomicStore(core, dst.type, BytesAt(core, target), line.data(), bytes,
+                                instruction.where())) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Columns that lie together in the target: all of a row, or one column of fractals.
+uint32_t ColumnsTogether(const Operand &dst, const FixOut &p)
+{
+    const uint32_t size = SizeOf(dst.type);
+    return p.rows ? p.n : dst.memory == Memory::L1 || size < 4 ? 32 / size : kSide;
+}
+
+// All of a Fixpipe. Returns the bytes of bandwidth that it takes, or a negative number where
+// refused.
+double FixAll(Instruction &instruction, const Operand &dst, const Operand &src, const FixOut &p,
+              uint64_t base)
+{
+    const Simulation &sim = Sim();
+    const uint32_t size = SizeOf(dst.type);
+    const uint32_t together = ColumnsTogether(dst, p);
+    double moved = 0;
+    for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
+        for (uint32_t start = 0; start < p.n; start += together) {
+            const uint64_t across = p.rows
+                                        ? uint64_t{start} * size
+                                        : uint64_t{start / together} * p.dst_stride * kBlockBytes;
+            Stretch stretch{};
+            stretch.source = src.at + uint64_t{matrix} * p.src_matrix * kSide * kSide * 4;
+            stretch.top = dst.at + matrix * p.dst_matrix * size + across;
+            stretch.pitch = (p.rows ? p.dst_stride : uint64_t{together}) * size;
+            stretch.column = start;
+            stretch.width = std::min(together, p.n - start);
+            const uint64_t bytes = uint64_t{stretch.width} * size;
+            moved += p.rows ? MovedBytes(stretch.top - base, bytes, stretch.pitch, p.m)
+                            : MovedBytes(stretch.top - base, bytes * p.m);
+            if ((sim.rules || sim.function) && !FixStretch(instruction, dst, src, p, stretch)) {
+                return -1;
+            }
+        }
+    }
+    return moved;
+}
+
+}  // namespace
+
 void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where where)
 {
     Simulation &sim = Sim();
@@ -230,64 +330,26 @@ void FixpipeOut(const Operand &dst, const Operand &src, const FixOut &p, Where w
         return;
     }
     Instruction instruction(Op::Fixpipe, Pipe::FIX, where);
-    Core &core = instruction.core();
     if (p.unit_flag != 0) {
-        Acquire(core, Pipe::FIX, ReleaseOf(core, Pipe::M));
+        Acquire(instruction.core(), Pipe::FIX, ReleaseOf(instruction.core(), Pipe::M));
     }
     const uint32_t size = SizeOf(dst.type);
-    const uint32_t c0 = p.rows ? p.n : dst.memory == Memory::L1 || size < 4 ? 32 / size : kSide;
-    std::vector<uint8_t> line(uint64_t{c0} * size);
-    const bool checked = sim.rules || sim.function;
     const bool global = dst.memory == Memory::GM;
     if (global && !instruction.Legal(dst, dst.at, dst.at + size, 1)) {
         return;
     }
     GlobalBuffer *buffer = global ? sim.Find(dst.at) : nullptr;
-    const uint64_t base = global ? buffer->low : 0;
-    double moved = 0;
-    for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
-        const uint64_t source = src.at + uint64_t{matrix} * p.src_matrix * kSide * kSide * 4;
-        for (uint32_t start = 0; start < p.n; start += c0) {
-            const uint32_t width = std::min(c0, p.n - start);
-            const uint64_t bytes = uint64_t{width} * size;
-            const uint64_t top = dst.at + matrix * p.dst_matrix * size +
-                                 (p.rows ? uint64_t{start} * size
-                                         : uint64_t{start / c0} * p.dst_stride * kBlockBytes);
-            const uint64_t pitch = (p.rows ? p.dst_stride : uint64_t{c0}) * size;
-            moved += p.rows ? MovedBytes(top - base, bytes, pitch, p.m)
-                            : MovedBytes(top - base, bytes * p.m);
-            for (uint32_t row = 0; checked && row < p.m; ++row) {
-                const uint64_t to = top + row * pitch;
-                if (!Writes(instruction, dst, to, bytes, dst.memory == Memory::GM ? 1 : kBlockBytes)) {
-                    return;
-                }
-                for (uint32_t j = 0; j < width; ++j) {
-                    const uint64_t at = source + COffset(row, start + j, p.src_stride) * 4;
-                    if (j % kSide == 0 && sim.rules &&
-                        !Reads(instruction, src, at, std::min(kSide, width - j) * 4, 4)) {
-                        return;
-                    }
-                    Operand element = src;
-                    element.at = at;
-                    Emit(line.data() + uint64_t{j} * size, dst.type, BytesAt(core, element), src.type, p);
-                }
-                Operand target = dst;
-                target.at = to;
-                if (dst.memory != Memory::GM) {
-                    std::memcpy(BytesAt(core, target), line.data(), bytes);
-                } else if (!AtomicStore(core, dst.type, BytesAt(core, target), line.data(), bytes, where)) {
-                    return;
-                }
-            }
-        }
+    const double moved = FixAll(instruction, dst, src, p, global ? buffer->low : 0);
+    if (moved < 0) {
+        return;
     }
     const double elements = double(p.matrices) * p.m * p.n;
     const double cycles = elements / sim.chip.fix_rate;
-    if (!global) {
+    if (global) {
+        instruction.RunCopy(buffer, elements * size, moved, true, cycles);
+    } else {
         instruction.Run(cycles, sim.chip.fix_start);
-        return;
     }
-    instruction.RunCopy(buffer, elements * size, moved, true, cycles);
 }
 
 }  // namespace gafsim

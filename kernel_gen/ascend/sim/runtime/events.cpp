@@ -4,9 +4,11 @@
 
 #include "core.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr int kEvents = 8;
 constexpr int kFreeEvents = 6;  // 6 and 7 are reserved
@@ -99,8 +101,9 @@ int AllocEvent(Pipe from, Pipe to, Where where)
             return id;
         }
     }
-    Sim().Fail("event-exhausted", where,
-               Format("AllocEventID: all events from %s to %s are in use", NameOf(from), NameOf(to)));
+    Sim().Fail(
+        "event-exhausted", where,
+        Format("AllocEventID: all events from %s to %s are in use", NameOf(from), NameOf(to)));
     return 0;
 }
 
@@ -113,8 +116,9 @@ int FetchEvent(Pipe from, Pipe to, Where where)
             return id;
         }
     }
-    Sim().Fail("event-exhausted", where,
-               Format("FetchEventID: all events from %s to %s are in use", NameOf(from), NameOf(to)));
+    Sim().Fail(
+        "event-exhausted", where,
+        Format("FetchEventID: all events from %s to %s are in use", NameOf(from), NameOf(to)));
     return 0;
 }
 
@@ -125,7 +129,8 @@ void ReleaseEvent(Pipe from, Pipe to, int id, Where where)
     }
     Event &event = Running().events[KeyOf(from, to, id)];
     if (!event.owned) {
-        Sim().Fail("event-unowned", where, Format("ReleaseEventID: event %d was not allocated", id));
+        Sim().Fail("event-unowned", where,
+                   Format("ReleaseEventID: event %d was not allocated", id));
     }
     event.owned = false;
 }
@@ -180,7 +185,8 @@ void SyncCores(bool vector_only, Where where)
     }
 }
 
-namespace {
+namespace
+{
 
 // Whom a flag of this mode reaches: 0 all cores of the kind, 1 the vector cores of the group, 2 the
 // other kind within the group.
@@ -215,8 +221,9 @@ void SetCoreFlag(int mode, Pipe pipe, int id, Where where)
     Core &core = Running();
     core.now += sim.chip.fixed[static_cast<int>(Op::CrossCoreSetFlag)];
     if (mode < 0 || mode > 2 || id < 0 || id > 10) {
-        sim.Fail("core-flag", where,
-                 Format("CrossCoreSetFlag: mode %d, flag %d; usable are 0 to 2 and 0 to 10", mode, id));
+        sim.Fail(
+            "core-flag", where,
+            Format("CrossCoreSetFlag: mode %d, flag %d; usable are 0 to 2 and 0 to 10", mode, id));
         return;
     }
     Release release = Globally(core, ReleaseOf(core, pipe));

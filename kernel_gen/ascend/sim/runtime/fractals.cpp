@@ -5,9 +5,11 @@
 
 #include "lanes.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr uint64_t kFractal = 512;
 constexpr uint64_t kL0Align = 512;
@@ -40,14 +42,48 @@ void TransposedPair(uint32_t size, uint8_t *first, uint8_t *second, const uint8_
     uint8_t *const to[2] = {first, second};
     for (uint32_t row = 0; row < side; ++row) {
         for (uint32_t column = 0; column < side; ++column) {
-            const uint64_t source = size == 1 ? row * 32 + column
-                                              : (column / 8) * kFractal + (row * 8 + column % 8) * 4;
+            const uint64_t source = size == 1
+                                        ? row * 32 + column
+                                        : (column / 8) * kFractal + (row * 8 + column % 8) * 4;
             const uint32_t to_row = column, to_column = row;
             uint8_t *target = size == 1 ? to[to_row / 16] + to_row % 16 * 32 + to_column
                                         : to[to_column / 8] + (to_row * 8 + to_column % 8) * 4;
             std::memcpy(target, from + source, size);
         }
     }
+}
+
+}  // namespace
+
+namespace
+{
+
+// One row of one matrix, from GM into the blocks of its fractals.
+bool CopyRow(Instruction &instruction, const Operand &dst, const Operand &src, const NdToNz &p,
+             uint32_t matrix, uint32_t row)
+{
+    const uint32_t size = SizeOf(src.type);
+    const uint32_t per_block = kBlockBytes / size;
+    const uint64_t from = src.at + (matrix * p.src_matrix + row * p.src_row) * size;
+    const uint64_t bytes = uint64_t{p.columns} * size;
+    if (!Reads(instruction, src, from, bytes, 1)) {
+        return false;
+    }
+    const uint8_t *source = reinterpret_cast<const uint8_t *>(from);
+    for (uint32_t start = 0; start < p.columns; start += per_block) {
+        const uint64_t blocks =
+            uint64_t{start / per_block} * p.c0_stride + uint64_t{row} * p.row_stride;
+        Operand target = dst;
+        target.at = dst.at + matrix * p.dst_matrix * size + blocks * kBlockBytes;
+        if (!Writes(instruction, dst, target.at, kBlockBytes)) {
+            return false;
+        }
+        uint8_t *place = BytesAt(instruction.core(), target);
+        const uint64_t count = std::min<uint64_t>(per_block, p.columns - start);
+        std::memset(place, 0, kBlockBytes);
+        std::memcpy(place, source + uint64_t{start} * size, count * size);
+    }
+    return true;
 }
 
 }  // namespace
@@ -59,52 +95,65 @@ void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Whe
         return;
     }
     if (p.matrices > 4095 || p.rows > 16384 || p.c0_stride > 16384 || p.src_row > 65535) {
-        sim.Fail("copy-limit", where,
-                 Format("DataCopy to fractals: %u matrices of %u rows, row of %llu elements; at most "
-                        "4095, 16384, 65535",
-                        p.matrices, p.rows, static_cast<unsigned long long>(p.src_row)));
+        sim.Fail(
+            "copy-limit", where,
+            Format("DataCopy to fractals: %u matrices of %u rows, row of %llu elements; at most "
+                   "4095, 16384, 65535",
+                   p.matrices, p.rows, static_cast<unsigned long long>(p.src_row)));
         return;
     }
     Instruction instruction(Op::DataCopy, Pipe::MTE2, where);
-    Core &core = instruction.core();
     const uint32_t size = SizeOf(src.type);
-    const uint32_t per_block = kBlockBytes / size;
-    const uint32_t blocks = (p.columns + per_block - 1) / per_block;
-    const bool checked = sim.rules || sim.function;
     if (!instruction.Legal(src, src.at, src.at + size, 1)) {
         return;
     }
     GlobalBuffer *buffer = sim.Find(src.at);
     double moved = 0;
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
-        moved += MovedBytes(src.at - buffer->low + matrix * p.src_matrix * size, uint64_t{p.columns} * size,
-                            p.src_row * size, p.rows);
-        for (uint32_t row = 0; checked && row < p.rows; ++row) {
-            const uint64_t from = src.at + (matrix * p.src_matrix + row * p.src_row) * size;
-            const uint64_t bytes = uint64_t{p.columns} * size;
-            if (!instruction.Legal(src, from, from + bytes, 1)) {
+        moved += MovedBytes(src.at - buffer->low + matrix * p.src_matrix * size,
+                            uint64_t{p.columns} * size, p.src_row * size, p.rows);
+        for (uint32_t row = 0; (sim.rules || sim.function) && row < p.rows; ++row) {
+            if (!CopyRow(instruction, dst, src, p, matrix, row)) {
                 return;
-            }
-            instruction.Read(src, from, from + bytes);
-            for (uint32_t block = 0; block < blocks; ++block) {
-                const uint64_t to = dst.at + matrix * p.dst_matrix * size +
-                                    (uint64_t{block} * p.c0_stride + uint64_t{row} * p.row_stride) * kBlockBytes;
-                if (!Writes(instruction, dst, to, kBlockBytes)) {
-                    return;
-                }
-                Operand target = dst;
-                target.at = to;
-                const uint64_t start = uint64_t{block} * per_block;
-                const uint64_t count = std::min<uint64_t>(per_block, p.columns - start);
-                uint8_t *place = BytesAt(core, target);
-                std::memset(place, 0, kBlockBytes);
-                std::memcpy(place, reinterpret_cast<const uint8_t *>(from) + start * size, count * size);
             }
         }
     }
     const double bytes = double(p.matrices) * p.rows * p.columns * size;
     instruction.RunCopy(buffer, bytes, moved, false);
 }
+
+namespace
+{
+
+// The r-th fractal (or pair of fractals) of a load.
+bool LoadOne(Instruction &instruction, const Operand &dst, const Operand &src, const FractalLoad &p,
+             uint64_t fractals, uint32_t r)
+{
+    const uint32_t size = SizeOf(src.type);
+    const uint64_t align = dst.memory == Memory::L1 ? kBlockBytes : kL0Align;
+    const int64_t index = int64_t{p.start} + (p.descending ? -1 : 1) * int64_t{r} * p.src_stride;
+    Operand source = src, target = dst;
+    source.at = src.at + static_cast<uint64_t>(index) * fractals * kFractal;
+    target.at = dst.at + r * (1 + uint64_t{p.dst_gap}) * kFractal;
+    const uint64_t apart = (1 + uint64_t{p.dst_inner_gap}) * kFractal;
+    if (!Reads(instruction, src, source.at, fractals * kFractal) ||
+        !Writes(instruction, dst, target.at, kFractal, align) ||
+        (fractals == 2 && !Writes(instruction, dst, target.at + apart, kFractal, align))) {
+        return false;
+    }
+    const uint8_t *in = BytesAt(instruction.core(), source);
+    uint8_t *out = BytesAt(instruction.core(), target);
+    if (fractals == 2) {
+        TransposedPair(size, out, out + apart, in);
+    } else if (p.transpose) {
+        Transposed(out, in);
+    } else {
+        std::memcpy(out, in, kFractal);
+    }
+    return true;
+}
+
+}  // namespace
 
 void LoadFractals(const Operand &dst, const Operand &src, const FractalLoad &p, Where where)
 {
@@ -120,39 +169,20 @@ void LoadFractals(const Operand &dst, const Operand &src, const FractalLoad &p, 
     }
     const bool global = src.memory == Memory::GM;
     Instruction instruction(Op::LoadData, global ? Pipe::MTE2 : Pipe::MTE1, where);
-    Core &core = instruction.core();
     const uint64_t fractals = p.square && size != 2 ? 2 : 1;
-    const uint64_t align = dst.memory == Memory::L1 ? kBlockBytes : kL0Align;
     for (uint32_t r = 0; (sim.rules || sim.function) && r < p.repeats; ++r) {
-        const int64_t index = int64_t{p.start} + (p.descending ? -1 : 1) * int64_t{r} * p.src_stride;
-        const uint64_t from = src.at + static_cast<uint64_t>(index) * fractals * kFractal;
-        const uint64_t to = dst.at + r * (1 + uint64_t{p.dst_gap}) * kFractal;
-        const uint64_t second = to + (1 + uint64_t{p.dst_inner_gap}) * kFractal;
-        if (!Reads(instruction, src, from, fractals * kFractal) ||
-            !Writes(instruction, dst, to, kFractal, align) ||
-            (fractals == 2 && !Writes(instruction, dst, second, kFractal, align))) {
+        if (!LoadOne(instruction, dst, src, p, fractals, r)) {
             return;
-        }
-        Operand source = src, target = dst;
-        source.at = from;
-        target.at = to;
-        const uint8_t *in = BytesAt(core, source);
-        uint8_t *out = BytesAt(core, target);
-        if (fractals == 2) {
-            TransposedPair(size, out, out + (second - to), in);
-        } else if (p.transpose) {
-            Transposed(out, in);
-        } else {
-            std::memcpy(out, in, kFractal);
         }
     }
     const double bytes = double(p.repeats) * fractals * kFractal;
-    if (global) {
-        instruction.RunCopy(sim.Find(src.at), bytes, bytes + p.repeats * sim.chip.burst, false);
-        return;
+    if (!global) {
+        const Rate rate = RateOf(dst.memory);
+        instruction.Run(bytes / rate.per_cycle, rate.start);
+    } else if (instruction.Legal(src, src.at, src.at + size, 1)) {
+        const double moved = bytes + p.repeats * sim.chip.burst;
+        instruction.RunCopy(sim.Find(src.at), bytes, moved, false);
     }
-    const Rate rate = RateOf(dst.memory);
-    instruction.Run(bytes / rate.per_cycle, rate.start);
 }
 
 void FillZero(const Operand &dst, uint32_t repeats, uint32_t blocks, uint32_t gap, uint64_t bits,

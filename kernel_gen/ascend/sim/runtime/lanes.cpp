@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr uint64_t kBanks = 16;
 constexpr uint64_t kBankRow = kBanks * kBlockBytes;  // 512 B
@@ -26,7 +28,10 @@ std::vector<Part> PartsOf(const Vector &v)
     return parts;
 }
 
-uint64_t &OffsetOf(Run &run, size_t part) { return part == 0 ? run.dst : run.src[part - 1]; }
+uint64_t &OffsetOf(Run &run, size_t part)
+{
+    return part == 0 ? run.dst : run.src[part - 1];
+}
 
 // Appends a run, joined with the last one where it goes on in every operand.
 void Append(std::vector<Run> &runs, const std::vector<Part> &parts, Run run)
@@ -45,7 +50,10 @@ void Append(std::vector<Run> &runs, const std::vector<Part> &parts, Run run)
     runs.push_back(run);
 }
 
-bool Bit(const uint64_t mask[2], uint64_t lane) { return (mask[lane / 64] >> (lane % 64)) & 1; }
+bool Bit(const uint64_t mask[2], uint64_t lane)
+{
+    return (mask[lane / 64] >> (lane % 64)) & 1;
+}
 
 // The lanes of one repeat in [first, last) that the mask keeps.
 void Chunk(std::vector<Run> &runs, const std::vector<Part> &parts, uint64_t repeat, uint64_t first,
@@ -167,7 +175,10 @@ double BankConflicts(const Vector &v, double repeats)
         }
     }
     const auto strided = [](Stride stride) {
-        const double rows = stride.block % 16 == 0 ? 8 : stride.block % 8 == 0 ? 4 : stride.block % 4 == 0 ? 2 : 1;
+        const double rows = stride.block % 16 == 0  ? 8
+                            : stride.block % 8 == 0 ? 4
+                            : stride.block % 4 == 0 ? 2
+                                                    : 1;
         return stride.block == 0 ? 0.0 : rows - 1;
     };
     if (!v.lanes.counted) {
@@ -178,6 +189,37 @@ double BankConflicts(const Vector &v, double repeats)
     }
     return (cycles + worst) * repeats;
 }
+
+namespace
+{
+
+// One operand's runs, joined where they follow each other, read or written.
+bool TouchPart(Instruction &instruction, const Part &part, size_t index,
+               const std::vector<Run> &runs, bool writes)
+{
+    const auto touch = [&](uint64_t low, uint64_t high) {
+        if (!instruction.Legal(*part.operand, low, high, 1)) {
+            return false;
+        }
+        writes ? instruction.Write(*part.operand, low, high)
+               : instruction.Read(*part.operand, low, high);
+        return true;
+    };
+    uint64_t low = 0, high = 0;
+    for (Run run : runs) {
+        const uint64_t at = part.operand->at + OffsetOf(run, index);
+        if (high == 0 || at != high) {
+            if (low < high && !touch(low, high)) {
+                return false;
+            }
+            low = at;
+        }
+        high = at + run.lanes * part.size;
+    }
+    return low >= high || touch(low, high);
+}
+
+}  // namespace
 
 bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &runs)
 {
@@ -192,37 +234,12 @@ bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &
             return false;
         }
     }
-    for (int pass = 0; pass < 2; ++pass) {  // reads before writes
-        for (size_t p = 0; p < parts.size(); ++p) {
-            const bool reads = p != 0 || v.reads_dst;
-            if (pass == 0 ? !reads : p != 0) {
-                continue;
-            }
-            uint64_t low = 0, high = 0;
-            for (size_t i = 0; i <= runs.size(); ++i) {
-                uint64_t at = 0, end = 0;
-                if (i < runs.size()) {
-                    Run run = runs[i];
-                    at = parts[p].operand->at + OffsetOf(run, p);
-                    end = at + run.lanes * parts[p].size;
-                    if (at == high && high != 0) {
-                        high = end;
-                        continue;
-                    }
-                }
-                if (low < high) {
-                    if (!instruction.Legal(*parts[p].operand, low, high, 1)) {
-                        return false;
-                    }
-                    pass == 0 ? instruction.Read(*parts[p].operand, low, high)
-                              : instruction.Write(*parts[p].operand, low, high);
-                }
-                low = at;
-                high = end;
-            }
+    for (size_t p = v.reads_dst ? 0 : 1; p < parts.size(); ++p) {
+        if (!TouchPart(instruction, parts[p], p, runs, false)) {
+            return false;
         }
     }
-    return true;
+    return TouchPart(instruction, parts[0], 0, runs, true);
 }
 
 bool Reads(Instruction &instruction, const Operand &operand, uint64_t at, uint64_t bytes,

@@ -5,7 +5,8 @@
 
 #include "core.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 constexpr uint32_t kBlockBytes = 32;
 constexpr uint32_t kRepeatBytes = 256;

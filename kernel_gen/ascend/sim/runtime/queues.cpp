@@ -4,9 +4,11 @@
 
 #include "core.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr int kBuffersPerPosition = 8;  // events that a position's buffers can hold
 
@@ -51,13 +53,23 @@ void Tick(Op op)
 
 }  // namespace
 
+uint32_t CapacityOf(Memory memory)
+{
+    const Core &core = Running();
+    const bool has = (memory == Memory::UB) != core.cube;
+    return has ? static_cast<uint32_t>(Sim().chip.capacity[static_cast<int>(memory)]) : 0;
+}
+
 void NewPipe(void *pipe)
 {
     ResetPipe();
     Running().pipe = pipe;
 }
 
-void *CurrentPipe() { return Running().pipe; }
+void *CurrentPipe()
+{
+    return Running().pipe;
+}
 
 void ResetPipe()
 {
@@ -143,7 +155,7 @@ Buffer QueueAlloc(void *key, Where where)
     Sim().Kill();
 }
 
-void QueueEnque(void *key, uint64_t at, Where where)
+void QueueEnque(void *key, uint64_t at, Where where, const Pipe *between)
 {
     Core &core = Running();
     Queue &queue = QueueOf(key, Op::EnQue, where);
@@ -161,13 +173,13 @@ void QueueEnque(void *key, uint64_t at, Where where)
     }
     buffer.slot = Slot::Queued;
     buffer.where = where;
-    buffer.filled = ReleaseOf(core, queue.producer);
+    buffer.filled = ReleaseOf(core, between == nullptr ? queue.producer : *between);
     buffer.filled.time += Sim().chip.event;
     queue.filled.push_back(IndexOf(queue, at));
     Tick(Op::EnQue);
 }
 
-Buffer QueueDeque(void *key, Where where)
+Buffer QueueDeque(void *key, Where where, const Pipe *between)
 {
     Core &core = Running();
     Queue &queue = QueueOf(key, Op::DeQue, where);
@@ -178,7 +190,7 @@ Buffer QueueDeque(void *key, Where where)
     QueueBuffer &buffer = queue.buffers[queue.filled.front()];
     queue.filled.pop_front();
     buffer.slot = Slot::Taken;
-    Acquire(core, queue.consumer, buffer.filled);
+    Acquire(core, between == nullptr ? queue.consumer : *between, buffer.filled);
     Tick(Op::DeQue);
     return {queue.memory, buffer.at, queue.bytes};
 }

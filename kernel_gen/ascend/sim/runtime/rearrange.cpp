@@ -6,9 +6,11 @@
 
 #include "lanes.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr uint32_t kPerRepeat = 8;
 
@@ -38,7 +40,8 @@ void SpreadElements(const Operand &dst, const Operand &src, uint32_t repeats, St
     Instruction instruction(Op::Brcb, Pipe::V, where);
     const uint32_t size = SizeOf(dst.type);
     const auto block_at = [&](uint32_t i) {
-        return (uint64_t{i / kPerRepeat} * stride.repeat + i % kPerRepeat * stride.block) * kBlockBytes;
+        return (uint64_t{i / kPerRepeat} * stride.repeat + i % kPerRepeat * stride.block) *
+               kBlockBytes;
     };
     if (sim.rules) {
         if (!Reads(instruction, src, src.at, uint64_t{repeats} * kPerRepeat * size)) {
@@ -62,6 +65,37 @@ void SpreadElements(const Operand &dst, const Operand &src, uint32_t repeats, St
     Charge(instruction, Op::Brcb, repeats);
 }
 
+namespace
+{
+
+bool TouchGather(Instruction &instruction, const Vector &v, const Operand &offset, uint32_t base,
+                 const std::vector<Run> &runs)
+{
+    const uint32_t size = SizeOf(v.dst.type);
+    uint64_t total = 0;
+    for (const Run &run : runs) {
+        total += run.lanes;
+    }
+    if (!Reads(instruction, offset, offset.at, total * 4)) {
+        return false;
+    }
+    const uint8_t *offsets = BytesAt(instruction.core(), offset);
+    for (uint64_t lane = 0; lane < total; ++lane) {
+        const uint64_t at = v.src[0].at + base + Word(offsets + lane * 4);
+        if (!Reads(instruction, v.src[0], at, size, size)) {
+            return false;
+        }
+    }
+    for (const Run &run : runs) {
+        if (!Writes(instruction, v.dst, v.dst.at + run.dst, run.lanes * size, size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
 void GatherElements(const Vector &v, const Operand &offset, uint32_t base, Where where)
 {
     Simulation &sim = Sim();
@@ -74,37 +108,17 @@ void GatherElements(const Vector &v, const Operand &offset, uint32_t base, Where
         return;
     }
     Instruction instruction(Op::Gather, Pipe::V, where);
-    Core &core = instruction.core();
-    uint64_t total = 0;
-    for (const Run &run : runs) {
-        total += run.lanes;
-    }
-    if (sim.rules && !Reads(instruction, offset, offset.at, total * 4)) {
+    if (sim.rules && !TouchGather(instruction, v, offset, base, runs)) {
         return;
     }
-    if (sim.rules) {
-        const uint8_t *offsets = BytesAt(core, offset);
-        uint64_t lane = 0;
-        for (; lane < total; ++lane) {
-            const uint64_t at = v.src[0].at + base + Word(offsets + lane * 4);
-            if (!Reads(instruction, v.src[0], at, size, size)) {
-                return;
-            }
-        }
-        for (const Run &run : runs) {
-            if (!Writes(instruction, v.dst, v.dst.at + run.dst, run.lanes * size, size)) {
-                return;
-            }
-        }
-    }
     if (sim.function) {
-        const uint8_t *offsets = BytesAt(core, offset);
+        Core &core = instruction.core();
+        const uint8_t *next = BytesAt(core, offset);
         const uint8_t *from = BytesAt(core, v.src[0]) + base;
         uint8_t *to = BytesAt(core, v.dst);
-        uint64_t lane = 0;
         for (const Run &run : runs) {
-            for (uint64_t i = 0; i < run.lanes; ++i, ++lane) {
-                std::memcpy(to + run.dst + i * size, from + Word(offsets + lane * 4), size);
+            for (uint64_t i = 0; i < run.lanes; ++i, next += 4) {
+                std::memcpy(to + run.dst + i * size, from + Word(next), size);
             }
         }
     }
@@ -128,7 +142,8 @@ void GatherBlocks(const Operand &dst, const Operand &src, const Operand &offset,
     for (uint32_t i = 0; (sim.rules || sim.function) && i < blocks; ++i) {
         const uint64_t from = src.at + Word(offsets + i * 4);
         const uint64_t to =
-            dst.at + (uint64_t{i / kPerRepeat} * stride.repeat + i % kPerRepeat * stride.block) * kBlockBytes;
+            dst.at + (uint64_t{i / kPerRepeat} * stride.repeat + i % kPerRepeat * stride.block) *
+                         kBlockBytes;
         if (!Reads(instruction, src, from, kBlockBytes) ||
             !Writes(instruction, dst, to, kBlockBytes)) {
             return;
@@ -139,7 +154,8 @@ void GatherBlocks(const Operand &dst, const Operand &src, const Operand &offset,
     Charge(instruction, Op::Gatherb, repeats);
 }
 
-namespace {
+namespace
+{
 
 // 16 blocks as rows of a matrix, written transposed into 16 blocks.
 void TransposeOnce(const BlockTranspose &t, uint8_t *const to[16], const uint8_t *const from[16])
@@ -213,15 +229,16 @@ void TransposeBlocks(Op op, const uint64_t dst[16], const uint64_t src[16], cons
     Charge(instruction, op, t.repeats);
 }
 
-void BroadcastMatrix(const Operand &dst, const Operand &src, uint32_t rows, uint32_t columns, int axis,
-                     Where where)
+void BroadcastMatrix(const Operand &dst, const Operand &src, uint32_t rows, uint32_t columns,
+                     int axis, Where where)
 {
     Simulation &sim = Sim();
     Instruction instruction(Op::Broadcast, Pipe::V, where);
     const uint32_t size = SizeOf(dst.type);
     const uint64_t count = uint64_t{rows} * columns;
-    if (sim.rules && (!Reads(instruction, src, src.at, uint64_t{axis == 0 ? columns : rows} * size) ||
-                      !Writes(instruction, dst, dst.at, count * size))) {
+    if (sim.rules &&
+        (!Reads(instruction, src, src.at, uint64_t{axis == 0 ? columns : rows} * size) ||
+         !Writes(instruction, dst, dst.at, count * size))) {
         return;
     }
     if (sim.function) {
@@ -230,14 +247,17 @@ void BroadcastMatrix(const Operand &dst, const Operand &src, uint32_t rows, uint
         for (uint32_t row = 0; row < rows; ++row) {
             for (uint32_t column = 0; column < columns; ++column) {
                 const uint64_t index = axis == 0 ? column : row;
-                std::memcpy(to + (uint64_t{row} * columns + column) * size, from + index * size, size);
+                std::memcpy(to + (uint64_t{row} * columns + column) * size, from + index * size,
+                            size);
             }
         }
     }
-    Charge(instruction, Op::Broadcast, static_cast<double>((count * size + kRepeatBytes - 1) / kRepeatBytes));
+    Charge(instruction, Op::Broadcast,
+           static_cast<double>((count * size + kRepeatBytes - 1) / kRepeatBytes));
 }
 
-void SortRuns(const Operand &dst, const Operand &src, const Operand &index, uint32_t repeats, Where where)
+void SortRuns(const Operand &dst, const Operand &src, const Operand &index, uint32_t repeats,
+              Where where)
 {
     if (repeats == 0) {
         return;
@@ -260,7 +280,8 @@ void SortRuns(const Operand &dst, const Operand &src, const Operand &index, uint
             uint32_t order[32];
             std::iota(order, order + 32, r * 32);
             std::stable_sort(order, order + 32, [&](uint32_t a, uint32_t b) {
-                return LoadLane(src.type, values + a * size) > LoadLane(src.type, values + b * size);
+                return LoadLane(src.type, values + a * size) >
+                       LoadLane(src.type, values + b * size);
             });
             for (uint32_t i = 0; i < 32; ++i) {
                 uint8_t *pair = to + (uint64_t{r} * 32 + i) * 8;

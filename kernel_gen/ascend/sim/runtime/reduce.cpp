@@ -7,9 +7,11 @@
 
 #include "lanes.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr int kBlocks = 8;
 enum Order { kValueIndex, kIndexValue, kOnlyValue, kOnlyIndex };
@@ -84,7 +86,7 @@ struct Kept {
 };
 
 Kept Collect(const Vector &v, const uint8_t *src, const uint64_t mask[2], uint64_t repeat,
-              uint32_t first, uint32_t count)
+             uint32_t first, uint32_t count)
 {
     const uint32_t size = SizeOf(v.src[0].type);
     const uint32_t per_block = kBlockBytes / size;
@@ -114,13 +116,105 @@ void Store(Type type, uint8_t *dst, const Shape &shape, const Best &best, int or
     }
 }
 
+// A reduction per repeat, block or pair, with the geometry of its results.
+struct Folding {
+    Fold fold;
+    int order;
+    Shape shape;
+    uint32_t parts;  // results per repeat
+    uint64_t pitch;  // bytes from repeat to repeat
+    uint64_t repeats, align;
+};
+
+Folding FoldingOf(Fold fold, Scope scope, const Vector &v, int order)
+{
+    const uint32_t size = SizeOf(v.src[0].type);
+    const uint32_t all = kRepeatBytes / size;
+    Folding f{fold, order, ShapeOf(v.src[0].type, order), 1, 0, 0, 0};
+    f.parts = scope == Scope::Repeat ? 1 : scope == Scope::Block ? kBlocks : all / 2;
+    f.pitch = uint64_t{v.dst_stride.repeat} * f.shape.bytes * f.parts;
+    f.repeats = static_cast<uint64_t>(RepeatsOf(v, size));
+    f.align = scope == Scope::Repeat ? f.shape.bytes : scope == Scope::Block ? 8 * size : 32;
+    return f;
+}
+
+bool TouchFolding(Instruction &instruction, const Vector &v, const Folding &f,
+                  const std::vector<Run> &runs)
+{
+    const Operand &src = v.src[0];
+    if (!instruction.Legal(src, src.at, src.at, kBlockBytes)) {
+        return false;
+    }
+    for (const Run &run : runs) {
+        if (!Reads(instruction, src, src.at + run.src[0], run.lanes * SizeOf(src.type), 1)) {
+            return false;
+        }
+    }
+    for (uint64_t r = 0; r < f.repeats; ++r) {
+        const uint64_t bytes = uint64_t{f.shape.bytes} * f.parts;
+        if (!Writes(instruction, v.dst, v.dst.at + r * f.pitch, bytes, f.align)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+Best FoldLanes(Type type, Fold fold, Kept &found)
+{
+    Best best;
+    if (fold == Fold::Sum) {
+        best.value = Tree(type, found.values);
+    } else if (!found.values.empty()) {
+        best = Extreme(fold, found.values, found.lanes);
+    } else {
+        best.value = fold == Fold::Max ? -INFINITY : INFINITY;
+    }
+    return best;
+}
+
+void ComputeFolding(Core &core, const Vector &v, const Folding &f)
+{
+    const Type type = v.src[0].type;
+    const uint64_t *mask = v.lanes.from_register ? core.mask : v.lanes.mask;
+    const uint8_t *src = BytesAt(core, v.src[0]);
+    uint8_t *dst = BytesAt(core, v.dst);
+    const uint32_t width = kRepeatBytes / SizeOf(type) / f.parts;
+    std::vector<Best> results;  // a result may overwrite lanes that a later repeat reads
+    for (uint64_t r = 0; r < f.repeats; ++r) {
+        for (uint32_t part = 0; part < f.parts; ++part) {
+            Kept found = Collect(v, src, mask, r, part * width, width);
+            results.push_back(FoldLanes(type, f.fold, found));
+        }
+    }
+    for (uint64_t i = 0; i < results.size(); ++i) {
+        const uint64_t at = i / f.parts * f.pitch + i % f.parts * f.shape.bytes;
+        Store(type, dst + at, f.shape, results[i], f.order);
+    }
+}
+
+// One sum per repeat, then the sums alike.
+float SumAll(Type type, std::vector<float> values)
+{
+    const size_t per_repeat = kRepeatBytes / SizeOf(type);
+    while (values.size() > 1) {
+        std::vector<float> sums;
+        for (size_t at = 0; at < values.size(); at += per_repeat) {
+            const size_t end = std::min(values.size(), at + per_repeat);
+            std::vector<float> part(values.begin() + static_cast<long>(at),
+                                    values.begin() + static_cast<long>(end));
+            sums.push_back(Tree(type, part));
+        }
+        values = std::move(sums);
+    }
+    return values[0];
+}
+
 }  // namespace
 
 void Reduce(Op op, Fold fold, Scope scope, const Vector &v, int order, Where where)
 {
     Simulation &sim = Sim();
-    const Type type = v.src[0].type;
-    const uint32_t size = SizeOf(type);
+    const uint32_t size = SizeOf(v.src[0].type);
     Vector lanes = v;
     lanes.dst = v.src[0];
     lanes.dst_stride = v.src_stride[0];
@@ -129,52 +223,12 @@ void Reduce(Op op, Fold fold, Scope scope, const Vector &v, int order, Where whe
         return;
     }
     Instruction instruction(op, Pipe::V, where);
-    Core &core = instruction.core();
-    const uint32_t all = kRepeatBytes / size;
-    const uint32_t parts = scope == Scope::Repeat ? 1 : scope == Scope::Block ? kBlocks : all / 2;
-    const Shape shape = ShapeOf(type, order);
-    const uint64_t pitch = uint64_t{v.dst_stride.repeat} * shape.bytes * parts;
-    const auto repeats = static_cast<uint64_t>(RepeatsOf(v, size));
-    const uint64_t align = scope == Scope::Repeat ? shape.bytes : scope == Scope::Block ? 8 * size : 32;
-    if (sim.rules) {
-        if (!instruction.Legal(v.src[0], v.src[0].at, v.src[0].at, kBlockBytes)) {
-            return;
-        }
-        for (const Run &run : runs) {
-            if (!Reads(instruction, v.src[0], v.src[0].at + run.src[0], run.lanes * size, 1)) {
-                return;
-            }
-        }
-        for (uint64_t r = 0; r < repeats; ++r) {
-            if (!Writes(instruction, v.dst, v.dst.at + r * pitch, uint64_t{shape.bytes} * parts,
-                        align)) {
-                return;
-            }
-        }
+    const Folding folding = FoldingOf(fold, scope, v, order);
+    if (sim.rules && !TouchFolding(instruction, v, folding, runs)) {
+        return;
     }
     if (sim.function) {
-        const uint64_t *mask = v.lanes.from_register ? core.mask : v.lanes.mask;
-        const uint8_t *src = BytesAt(core, v.src[0]);
-        uint8_t *dst = BytesAt(core, v.dst);
-        const uint32_t width = all / parts;
-        std::vector<Best> results;  // a result may overwrite lanes that a later repeat reads
-        for (uint64_t r = 0; r < repeats; ++r) {
-            for (uint32_t part = 0; part < parts; ++part) {
-                Kept found = Collect(v, src, mask, r, part * width, width);
-                Best best;
-                if (fold == Fold::Sum) {
-                    best.value = Tree(type, found.values);
-                } else if (!found.values.empty()) {
-                    best = Extreme(fold, found.values, found.lanes);
-                } else {
-                    best.value = fold == Fold::Max ? -INFINITY : INFINITY;
-                }
-                results.push_back(best);
-            }
-        }
-        for (uint64_t i = 0; i < results.size(); ++i) {
-            Store(type, dst + i / parts * pitch + i % parts * shape.bytes, shape, results[i], order);
-        }
+        ComputeFolding(instruction.core(), v, folding);
     }
     Price(instruction, lanes, size);
 }
@@ -190,44 +244,24 @@ void ReduceAll(Op op, Fold fold, const Vector &v, const Operand &scratch, bool w
         return;
     }
     Instruction instruction(op, Pipe::V, where);
-    Core &core = instruction.core();
-    const uint64_t per_repeat = kRepeatBytes / size;
-    const uint64_t repeats = (count + per_repeat - 1) / per_repeat;
+    const uint64_t repeats = static_cast<uint64_t>(RepeatsOf(v, size));
     const uint64_t partials = repeats * size * (fold == Fold::Sum ? 1 : 2);
-    const uint64_t result = with_index ? 2u * size : size;
-    if (sim.rules) {
-        const bool apart = scratch.at != v.src[0].at && scratch.at != v.dst.at;
-        if (!Reads(instruction, v.src[0], v.src[0].at, count * size) ||
-            (apart && !Writes(instruction, scratch, scratch.at, partials)) ||
-            !Writes(instruction, v.dst, v.dst.at, result, size)) {
-            return;
-        }
+    const bool apart = scratch.at != v.src[0].at && scratch.at != v.dst.at;
+    if (sim.rules && (!Reads(instruction, v.src[0], v.src[0].at, count * size) ||
+                      (apart && !Writes(instruction, scratch, scratch.at, partials)) ||
+                      !Writes(instruction, v.dst, v.dst.at, with_index ? 2u * size : size, size))) {
+        return;
     }
     if (sim.function) {
-        const uint8_t *src = BytesAt(core, v.src[0]);
-        std::vector<float> values(count);
-        std::vector<uint32_t> lanes(count);
+        const uint8_t *src = BytesAt(instruction.core(), v.src[0]);
+        uint8_t *dst = BytesAt(instruction.core(), v.dst);
+        Kept all;
         for (uint64_t i = 0; i < count; ++i) {
-            values[i] = LoadLane(type, src + i * size);
-            lanes[i] = static_cast<uint32_t>(i);
+            all.values.push_back(LoadLane(type, src + i * size));
+            all.lanes.push_back(static_cast<uint32_t>(i));
         }
-        Best best;
-        if (fold == Fold::Sum) {
-            // One sum per repeat, then the sums alike.
-            while (values.size() > 1) {
-                std::vector<float> sums;
-                for (size_t at = 0; at < values.size(); at += per_repeat) {
-                    std::vector<float> part(values.begin() + at,
-                                            values.begin() + std::min(values.size(), at + per_repeat));
-                    sums.push_back(Tree(type, part));
-                }
-                values = std::move(sums);
-            }
-            best.value = values[0];
-        } else {
-            best = Extreme(fold, values, lanes);
-        }
-        uint8_t *dst = BytesAt(core, v.dst);
+        const Best best = fold == Fold::Sum ? Best{SumAll(type, std::move(all.values)), 0}
+                                            : Extreme(fold, all.values, all.lanes);
         StoreLane(type, dst, best.value);
         if (with_index) {
             StoreIndex(type, dst + size, best.index);

@@ -8,9 +8,11 @@
 
 #include "core.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 constexpr size_t kStack = 256 * 1024;
 constexpr int kMaxArguments = 64;
@@ -50,9 +52,15 @@ void Fibre()
     swapcontext(&running->context, &sim.scheduler);
 }
 
-bool Mixed(int task) { return task >= 3; }
+bool Mixed(int task)
+{
+    return task >= 3;
+}
 
-int VectorsPerCube(int task) { return task == 5 ? 2 : task == 4 ? 1 : 0; }
+int VectorsPerCube(int task)
+{
+    return task == 5 ? 2 : task == 4 ? 1 : 0;
+}
 
 // The first core may turn out to be a cube core after its memories are there: it gets all.
 bool Has(const Core &core, Memory memory)
@@ -345,7 +353,10 @@ std::string Execute(Simulation &sim, bool check, bool timing, bool trace)
 
 }  // namespace
 
-Simulation &Sim() { return *current; }
+Simulation &Sim()
+{
+    return *current;
+}
 
 Core &Running()
 {
@@ -356,13 +367,34 @@ Core &Running()
     return *running;
 }
 
-void DeclareTask(int kind) { Sim().task = kind; }
-bool IsCubeCore() { return Running().cube; }
-int64_t BlockIndex() { return Running().block; }
-int64_t BlockCount() { return Sim().blocks; }
-int64_t SubBlockIndex() { return Running().sub; }
-int64_t SubBlockCount() { return std::max(1, VectorsPerCube(Sim().task)); }
-int64_t TaskRatio() { return Running().cube ? 1 : std::max(1, VectorsPerCube(Sim().task)); }
+void DeclareTask(int kind)
+{
+    Sim().task = kind;
+}
+bool IsCubeCore()
+{
+    return Running().cube;
+}
+int64_t BlockIndex()
+{
+    return Running().block;
+}
+int64_t BlockCount()
+{
+    return Sim().blocks;
+}
+int64_t SubBlockIndex()
+{
+    return Running().sub;
+}
+int64_t SubBlockCount()
+{
+    return std::max(1, VectorsPerCube(Sim().task));
+}
+int64_t TaskRatio()
+{
+    return Running().cube ? 1 : std::max(1, VectorsPerCube(Sim().task));
+}
 
 }  // namespace gafsim
 

@@ -8,7 +8,8 @@
 
 #include "../include/ascendc/sim.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 // One instruction's touch, as far as later instructions need to know it.
 struct Touch {
@@ -28,7 +29,8 @@ struct Span {
     std::vector<Touch> readers;
 };
 
-class Shadow {
+class Shadow
+{
 public:
     Shadow() = default;
     void Reset(uint64_t low, uint64_t high, bool written)

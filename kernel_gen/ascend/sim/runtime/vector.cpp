@@ -6,9 +6,11 @@
 #include "arithmetic.h"
 #include "lanes.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
-namespace {
+namespace
+{
 
 uint32_t WidestOf(const Vector &v)
 {
@@ -29,6 +31,17 @@ void FillLanes(const Vector &v, uint8_t *dst, const std::vector<Run> &runs)
     }
 }
 
+void Dequantise(float scale, uint8_t *dst, const uint8_t *src, const std::vector<Run> &runs)
+{
+    for (const Run &run : runs) {
+        for (uint64_t i = 0; i < run.lanes; ++i) {
+            int32_t value;
+            std::memcpy(&value, src + run.src[0] + i * 4, 4);
+            StoreLane(Type::F16, dst + run.dst + i * 2, static_cast<float>(value) * scale);
+        }
+    }
+}
+
 void Compute(const Vector &v, Core &core, const std::vector<Run> &runs)
 {
     uint8_t *dst = BytesAt(core, v.dst);
@@ -39,6 +52,10 @@ void Compute(const Vector &v, Core &core, const std::vector<Run> &runs)
     const uint8_t *src[3] = {};
     for (int i = 0; i < v.sources; ++i) {
         src[i] = BytesAt(core, v.src[i]);
+    }
+    if (v.op == Op::Cast && v.src[0].type == Type::I32 && v.dst.type == Type::F16) {
+        Dequantise(core.scale, dst, src[0], runs);
+        return;
     }
     if (v.op == Op::Cast) {
         for (const Run &run : runs) {
@@ -106,11 +123,23 @@ void Elementwise(const Vector &v, Where where)
         return;  // count or repeats of 0: no instruction
     }
     Instruction instruction(v.op, Pipe::V, where);
+    if (v.op == Op::Cast && v.src[0].type == Type::I32 && v.dst.type == Type::F16 &&
+        !instruction.core().scaled) {
+        sim.Fail("deq-scale", where, "Cast from int32_t to half without SetDeqScale");
+        return;
+    }
     if (Overlaps(v, runs, where) || !Touches(instruction, v, runs)) {
         return;
     }
     Compute(v, instruction.core(), runs);
     Price(instruction, v, widest);
+}
+
+void SetDequantScale(float scale)
+{
+    Core &core = Running();
+    core.scaled = true;
+    core.scale = scale;
 }
 
 void SetMask(uint64_t high, uint64_t low, Where)
@@ -121,6 +150,9 @@ void SetMask(uint64_t high, uint64_t low, Where)
     core.now += Sim().chip.fixed[static_cast<int>(Op::SetMask)];
 }
 
-void SetMaskMode(bool counter) { Running().counter_mode = counter; }
+void SetMaskMode(bool counter)
+{
+    Running().counter_mode = counter;
+}
 
 }  // namespace gafsim

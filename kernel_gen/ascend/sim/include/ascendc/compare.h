@@ -3,7 +3,8 @@
 
 #include "vector.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 template <typename U, typename T>
 inline Vector Comparison(const AscendC::LocalTensor<U> &dst, const AscendC::LocalTensor<T> &src0,
@@ -18,11 +19,13 @@ inline Vector Comparison(const AscendC::LocalTensor<U> &dst, const AscendC::Loca
 
 }  // namespace gafsim
 
-namespace AscendC {
+namespace AscendC
+{
 
 template <typename T, typename U>
-inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                    CMPMODE cmpMode, uint32_t count, gafsim::Where where = gafsim::Where::Here())
+inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0,
+                    const LocalTensor<T> &src1, CMPMODE cmpMode, uint32_t count,
+                    gafsim::Where where = gafsim::Where::Here())
 {
     gafsim::Vector v = gafsim::Comparison(dst, src0, cmpMode);
     v.src[1] = src1.Sim();
@@ -32,8 +35,8 @@ inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const
 }
 
 template <typename T, typename U, bool isSetMask = true, typename M>
-inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                    CMPMODE cmpMode, M mask, uint8_t repeatTime,
+inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0,
+                    const LocalTensor<T> &src1, CMPMODE cmpMode, M mask, uint8_t repeatTime,
                     const BinaryRepeatParams &repeatParams,
                     gafsim::Where where = gafsim::Where::Here())
 {
@@ -46,30 +49,29 @@ inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const
 }
 
 // Tensor against scalar; newer documentation calls it Compares.
-#define GAFSIM_COMPARE_SCALAR(NAME)                                                               \
-    template <typename T, typename U>                                                             \
-    inline void NAME(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar,   \
-                     CMPMODE cmpMode, uint32_t count,                                             \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Vector v = gafsim::Comparison(dst, src0, cmpMode);                                \
-        v.op = gafsim::Op::CompareScalar;                                                         \
-        v.scalar = static_cast<double>(src1Scalar);                                               \
-        v.lanes = gafsim::Counted(count);                                                         \
-        gafsim::CompareLanes(v, where);                                                           \
-    }                                                                                             \
-    template <typename T, typename U, bool isSetMask = true, typename M>                          \
-    inline void NAME(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar,   \
-                     CMPMODE cmpMode, M mask, uint8_t repeatTime,                                 \
-                     const UnaryRepeatParams &repeatParams,                                       \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Vector v = gafsim::Comparison(dst, src0, cmpMode);                                \
-        v.op = gafsim::Op::CompareScalar;                                                         \
-        v.scalar = static_cast<double>(src1Scalar);                                               \
-        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                    \
-        gafsim::Strided(v, repeatParams);                                                         \
-        gafsim::CompareLanes(v, where);                                                           \
+#define GAFSIM_COMPARE_SCALAR(NAME)                                                                \
+    template <typename T, typename U>                                                              \
+    inline void NAME(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar,    \
+                     CMPMODE cmpMode, uint32_t count, gafsim::Where where = gafsim::Where::Here()) \
+    {                                                                                              \
+        gafsim::Vector v = gafsim::Comparison(dst, src0, cmpMode);                                 \
+        v.op = gafsim::Op::CompareScalar;                                                          \
+        v.scalar = static_cast<double>(src1Scalar);                                                \
+        v.lanes = gafsim::Counted(count);                                                          \
+        gafsim::CompareLanes(v, where);                                                            \
+    }                                                                                              \
+    template <typename T, typename U, bool isSetMask = true, typename M>                           \
+    inline void NAME(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar,    \
+                     CMPMODE cmpMode, M mask, uint8_t repeatTime,                                  \
+                     const UnaryRepeatParams &repeatParams,                                        \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        gafsim::Vector v = gafsim::Comparison(dst, src0, cmpMode);                                 \
+        v.op = gafsim::Op::CompareScalar;                                                          \
+        v.scalar = static_cast<double>(src1Scalar);                                                \
+        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                     \
+        gafsim::Strided(v, repeatParams);                                                          \
+        gafsim::CompareLanes(v, where);                                                            \
     }
 
 GAFSIM_COMPARE_SCALAR(CompareScalar)

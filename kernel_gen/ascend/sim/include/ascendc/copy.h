@@ -3,13 +3,14 @@
 
 #include "vector.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 template <typename D, typename S>
 inline void CopyBursts(const D &dst, const S &src, const AscendC::DataCopyParams &p, Where where)
 {
-    Copy c{Op::DataCopy, dst.Sim(), src.Sim(), p.blockCount, p.blockLen * 32u, p.dstStride * 32u,
-           p.srcStride * 32u};
+    Copy c{Op::DataCopy,     dst.Sim(),         src.Sim(),        p.blockCount,
+           p.blockLen * 32u, p.dstStride * 32u, p.srcStride * 32u};
     CopyBlocks(c, where);
 }
 
@@ -22,7 +23,8 @@ inline void CopyCount(const D &dst, const S &src, uint64_t bytes, Where where)
 
 }  // namespace gafsim
 
-namespace AscendC {
+namespace AscendC
+{
 
 // Contiguous copies: count elements, rounded down to whole blocks of 32 B as the chip does.
 template <typename T>
@@ -74,8 +76,12 @@ inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                         const DataCopyPadExtParams<T> &padParams,
                         gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Copy c{gafsim::Op::DataCopyPad, dst.Sim(), src.Sim(), dataCopyParams.blockCount,
-                   dataCopyParams.blockLen, uint64_t{dataCopyParams.dstStride} * 32,
+    gafsim::Copy c{gafsim::Op::DataCopyPad,
+                   dst.Sim(),
+                   src.Sim(),
+                   dataCopyParams.blockCount,
+                   dataCopyParams.blockLen,
+                   uint64_t{dataCopyParams.dstStride} * 32,
                    dataCopyParams.srcStride};
     c.pad = true;
     c.pad_value = padParams.isPad;
@@ -89,8 +95,12 @@ inline void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                         const DataCopyExtParams &dataCopyParams,
                         gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Copy c{gafsim::Op::DataCopyPad, dst.Sim(), src.Sim(), dataCopyParams.blockCount,
-                   dataCopyParams.blockLen, dataCopyParams.dstStride,
+    gafsim::Copy c{gafsim::Op::DataCopyPad,
+                   dst.Sim(),
+                   src.Sim(),
+                   dataCopyParams.blockCount,
+                   dataCopyParams.blockLen,
+                   dataCopyParams.dstStride,
                    uint64_t{dataCopyParams.srcStride} * 32};
     c.pad = true;
     gafsim::CopyBlocks(c, where);
@@ -100,8 +110,12 @@ inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                         const DataCopyParams &dataCopyParams, const DataCopyPadParams &padParams,
                         gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Copy c{gafsim::Op::DataCopyPad, dst.Sim(), src.Sim(), dataCopyParams.blockCount,
-                   dataCopyParams.blockLen, uint64_t{dataCopyParams.dstStride} * 32,
+    gafsim::Copy c{gafsim::Op::DataCopyPad,
+                   dst.Sim(),
+                   src.Sim(),
+                   dataCopyParams.blockCount,
+                   dataCopyParams.blockLen,
+                   uint64_t{dataCopyParams.dstStride} * 32,
                    dataCopyParams.srcStride};
     c.pad = true;
     c.pad_value = padParams.isPad;
@@ -115,8 +129,12 @@ inline void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                         const DataCopyParams &dataCopyParams,
                         gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Copy c{gafsim::Op::DataCopyPad, dst.Sim(), src.Sim(), dataCopyParams.blockCount,
-                   dataCopyParams.blockLen, dataCopyParams.dstStride,
+    gafsim::Copy c{gafsim::Op::DataCopyPad,
+                   dst.Sim(),
+                   src.Sim(),
+                   dataCopyParams.blockCount,
+                   dataCopyParams.blockLen,
+                   dataCopyParams.dstStride,
                    uint64_t{dataCopyParams.srcStride} * 32};
     c.pad = true;
     gafsim::CopyBlocks(c, where);

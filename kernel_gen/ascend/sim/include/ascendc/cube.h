@@ -3,7 +3,8 @@
 
 #include "copy.h"
 
-namespace AscendC {
+namespace AscendC
+{
 
 struct Nd2NzParams {
     Nd2NzParams() = default;
@@ -111,7 +112,8 @@ enum QuantMode_t {
     VREQ8,
 };
 
-namespace AscendC {
+namespace AscendC
+{
 
 struct FixpipeParamsV220 {
     FixpipeParamsV220() = default;
@@ -120,11 +122,11 @@ struct FixpipeParamsV220 {
     {
     }
     FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t srcIn, uint32_t dstIn, bool relu,
-                      QuantMode_t quant, int64_t scalar, uint16_t nd, uint16_t srcNd, uint16_t dstNd,
-                      uint8_t unit)
+                      QuantMode_t quant, int64_t scalar, uint16_t nd, uint16_t srcNd,
+                      uint16_t dstNd, uint8_t unit)
         : nSize(n), mSize(m), srcStride(srcIn), dstStride(dstIn), quantPre(quant),
-          deqScalar(static_cast<uint64_t>(scalar)), ndNum(nd), srcNdStride(srcNd), dstNdStride(dstNd),
-          reluEn(relu), unitFlag(unit)
+          deqScalar(static_cast<uint64_t>(scalar)), ndNum(nd), srcNdStride(srcNd),
+          dstNdStride(dstNd), reluEn(relu), unitFlag(unit)
     {
     }
     uint16_t nSize = 0;
@@ -146,12 +148,12 @@ template <typename T>
 inline void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                      const Nd2NzParams &intriParams, gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::CopyToFractals(dst.Sim(), src.Sim(),
-                           {intriParams.ndNum, intriParams.nValue, intriParams.dValue,
-                            intriParams.srcNdMatrixStride, intriParams.srcDValue,
-                            intriParams.dstNzC0Stride, intriParams.dstNzNStride,
-                            intriParams.dstNzMatrixStride},
-                           where);
+    gafsim::CopyToFractals(
+        dst.Sim(), src.Sim(),
+        {intriParams.ndNum, intriParams.nValue, intriParams.dValue, intriParams.srcNdMatrixStride,
+         intriParams.srcDValue, intriParams.dstNzC0Stride, intriParams.dstNzNStride,
+         intriParams.dstNzMatrixStride},
+        where);
 }
 
 template <typename T>
@@ -190,16 +192,17 @@ template <typename T>
 inline void Fill(const LocalTensor<T> &dst, const InitConstValueParams<T> &p,
                  gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::FillZero(dst.Sim(), p.repeatTimes, p.blockNum, p.dstGap, gafsim::BitsOf(p.initValue), where);
+    gafsim::FillZero(dst.Sim(), p.repeatTimes, p.blockNum, p.dstGap, gafsim::BitsOf(p.initValue),
+                     where);
 }
 
 template <typename T, typename U, typename S>
 inline void Mmad(const LocalTensor<T> &dst, const LocalTensor<U> &fm, const LocalTensor<S> &filter,
                  const MmadParams &p, gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Multiply(dst.Sim(), fm.Sim(), filter.Sim(), nullptr,
-                     {p.m, p.n, p.k, p.cmatrixInitVal, p.cmatrixSource, p.kDirectionAlign, p.unitFlag},
-                     where);
+    gafsim::Multiply(
+        dst.Sim(), fm.Sim(), filter.Sim(), nullptr,
+        {p.m, p.n, p.k, p.cmatrixInitVal, p.cmatrixSource, p.kDirectionAlign, p.unitFlag}, where);
 }
 
 template <typename T, typename U, typename S, typename V>
@@ -213,24 +216,24 @@ inline void Mmad(const LocalTensor<T> &dst, const LocalTensor<U> &fm, const Loca
 }
 
 template <typename T, typename U, const FixpipeConfig &config = CFG_ROW_MAJOR>
-inline void Fixpipe(const GlobalTensor<T> &dst, const LocalTensor<U> &src, const FixpipeParamsV220 &p,
-                    gafsim::Where where = gafsim::Where::Here())
+inline void Fixpipe(const GlobalTensor<T> &dst, const LocalTensor<U> &src,
+                    const FixpipeParamsV220 &p, gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::FixpipeOut(dst.Sim(), src.Sim(),
-                       {p.nSize, p.mSize, p.srcStride, p.dstStride, p.quantPre, p.deqScalar, p.ndNum,
-                        p.srcNdStride, p.dstNdStride, p.reluEn,
-                        config.format == CO2Layout::ROW_MAJOR, p.unitFlag},
-                       where);
+    gafsim::FixpipeOut(
+        dst.Sim(), src.Sim(),
+        {p.nSize, p.mSize, p.srcStride, p.dstStride, p.quantPre, p.deqScalar, p.ndNum,
+         p.srcNdStride, p.dstNdStride, p.reluEn, config.format == CO2Layout::ROW_MAJOR, p.unitFlag},
+        where);
 }
 
 template <typename T, typename U, const FixpipeConfig &config = CFG_NZ>
-inline void Fixpipe(const LocalTensor<T> &dst, const LocalTensor<U> &src, const FixpipeParamsV220 &p,
-                    gafsim::Where where = gafsim::Where::Here())
+inline void Fixpipe(const LocalTensor<T> &dst, const LocalTensor<U> &src,
+                    const FixpipeParamsV220 &p, gafsim::Where where = gafsim::Where::Here())
 {
     static_assert(config.format == CO2Layout::NZ, "L1 holds fractals");
     gafsim::FixpipeOut(dst.Sim(), src.Sim(),
-                       {p.nSize, p.mSize, p.srcStride, p.dstStride, p.quantPre, p.deqScalar, 1, 0, 0,
-                        p.reluEn, false, p.unitFlag},
+                       {p.nSize, p.mSize, p.srcStride, p.dstStride, p.quantPre, p.deqScalar, 1, 0,
+                        0, p.reluEn, false, p.unitFlag},
                        where);
 }
 

@@ -4,7 +4,8 @@
 
 #include "vector.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 template <typename T>
 inline void Library(Op op, const AscendC::LocalTensor<T> &dst, const AscendC::LocalTensor<T> &src,
@@ -29,33 +30,34 @@ inline void Library(Op op, const AscendC::LocalTensor<T> &dst, const AscendC::Lo
 
 }  // namespace gafsim
 
-namespace AscendC {
+namespace AscendC
+{
 
-#define GAFSIM_LIBRARY(NAME)                                                                      \
-    template <typename T, bool isReuseSource = false>                                             \
-    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,            \
-                     const uint32_t calCount, gafsim::Where where = gafsim::Where::Here())        \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, calCount, 0, where);              \
-    }                                                                                             \
-    template <typename T, bool isReuseSource = false>                                             \
-    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,            \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, srcTensor.GetSize(), 0, where);   \
-    }                                                                                             \
-    template <typename T, bool isReuseSource = false>                                             \
-    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,            \
-                     const LocalTensor<uint8_t> &, const uint32_t calCount,                       \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, calCount, 0, where);              \
-    }                                                                                             \
-    template <typename T, bool isReuseSource = false>                                             \
-    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,            \
-                     const LocalTensor<uint8_t> &, gafsim::Where where = gafsim::Where::Here())   \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, srcTensor.GetSize(), 0, where);   \
+#define GAFSIM_LIBRARY(NAME)                                                                       \
+    template <typename T, bool isReuseSource = false>                                              \
+    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,             \
+                     const uint32_t calCount, gafsim::Where where = gafsim::Where::Here())         \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, calCount, 0, where);               \
+    }                                                                                              \
+    template <typename T, bool isReuseSource = false>                                              \
+    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,             \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, srcTensor.GetSize(), 0, where);    \
+    }                                                                                              \
+    template <typename T, bool isReuseSource = false>                                              \
+    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,             \
+                     const LocalTensor<uint8_t> &, const uint32_t calCount,                        \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, calCount, 0, where);               \
+    }                                                                                              \
+    template <typename T, bool isReuseSource = false>                                              \
+    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,             \
+                     const LocalTensor<uint8_t> &, gafsim::Where where = gafsim::Where::Here())    \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstTensor, srcTensor, srcTensor.GetSize(), 0, where);    \
     }
 
 GAFSIM_LIBRARY(Tanh)
@@ -87,19 +89,19 @@ GAFSIM_LIBRARY(Lgamma)
 
 #undef GAFSIM_LIBRARY
 
-#define GAFSIM_ACTIVATION(NAME)                                                                   \
-    template <typename T, bool highPrecision = false, bool highPerformance = false>               \
-    inline void NAME(const LocalTensor<T> &dstLocal, const LocalTensor<T> &srcLocal,              \
-                     const uint32_t dataSize, gafsim::Where where = gafsim::Where::Here())        \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstLocal, srcLocal, dataSize, 0, where);                \
-    }                                                                                             \
-    template <typename T, bool highPrecision = false, bool highPerformance = false>               \
-    inline void NAME(const LocalTensor<T> &dstLocal, const LocalTensor<T> &srcLocal,              \
-                     const LocalTensor<uint8_t> &, const uint32_t dataSize,                       \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstLocal, srcLocal, dataSize, 0, where);                \
+#define GAFSIM_ACTIVATION(NAME)                                                                    \
+    template <typename T, bool highPrecision = false, bool highPerformance = false>                \
+    inline void NAME(const LocalTensor<T> &dstLocal, const LocalTensor<T> &srcLocal,               \
+                     const uint32_t dataSize, gafsim::Where where = gafsim::Where::Here())         \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstLocal, srcLocal, dataSize, 0, where);                 \
+    }                                                                                              \
+    template <typename T, bool highPrecision = false, bool highPerformance = false>                \
+    inline void NAME(const LocalTensor<T> &dstLocal, const LocalTensor<T> &srcLocal,               \
+                     const LocalTensor<uint8_t> &, const uint32_t dataSize,                        \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstLocal, srcLocal, dataSize, 0, where);                 \
     }
 
 GAFSIM_ACTIVATION(Gelu)
@@ -116,20 +118,20 @@ inline void Swish(const LocalTensor<T> &dstLocal, const LocalTensor<T> &srcLocal
                     static_cast<double>(scalarValue), where);
 }
 
-#define GAFSIM_LIBRARY_BINARY(NAME)                                                               \
-    template <typename T, bool isReuseSource = false>                                             \
-    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &src0Tensor,           \
-                     const LocalTensor<T> &src1Tensor, uint32_t calCount,                         \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstTensor, src0Tensor, src1Tensor, calCount, where);    \
-    }                                                                                             \
-    template <typename T, bool isReuseSource = false>                                             \
-    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &src0Tensor,           \
-                     const LocalTensor<T> &src1Tensor, const LocalTensor<uint8_t> &,              \
-                     uint32_t calCount, gafsim::Where where = gafsim::Where::Here())              \
-    {                                                                                             \
-        gafsim::Library(gafsim::Op::NAME, dstTensor, src0Tensor, src1Tensor, calCount, where);    \
+#define GAFSIM_LIBRARY_BINARY(NAME)                                                                \
+    template <typename T, bool isReuseSource = false>                                              \
+    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &src0Tensor,            \
+                     const LocalTensor<T> &src1Tensor, uint32_t calCount,                          \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstTensor, src0Tensor, src1Tensor, calCount, where);     \
+    }                                                                                              \
+    template <typename T, bool isReuseSource = false>                                              \
+    inline void NAME(const LocalTensor<T> &dstTensor, const LocalTensor<T> &src0Tensor,            \
+                     const LocalTensor<T> &src1Tensor, const LocalTensor<uint8_t> &,               \
+                     uint32_t calCount, gafsim::Where where = gafsim::Where::Here())               \
+    {                                                                                              \
+        gafsim::Library(gafsim::Op::NAME, dstTensor, src0Tensor, src1Tensor, calCount, where);     \
     }
 
 GAFSIM_LIBRARY_BINARY(Power)
@@ -157,16 +159,20 @@ inline void Power(const LocalTensor<T> &dstTensor, const LocalTensor<T> &src0Ten
 }
 
 template <typename T, bool isReuseSource = false>
-inline void ClampMax(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor, const T scalar,
-                     const uint32_t calCount, gafsim::Where where = gafsim::Where::Here())
+inline void ClampMax(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,
+                     const T scalar, const uint32_t calCount,
+                     gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Library(gafsim::Op::Mins, dstTensor, srcTensor, calCount, static_cast<double>(scalar), where);
+    gafsim::Library(gafsim::Op::Mins, dstTensor, srcTensor, calCount, static_cast<double>(scalar),
+                    where);
 }
 template <typename T, bool isReuseSource = false>
-inline void ClampMin(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor, const T scalar,
-                     const uint32_t calCount, gafsim::Where where = gafsim::Where::Here())
+inline void ClampMin(const LocalTensor<T> &dstTensor, const LocalTensor<T> &srcTensor,
+                     const T scalar, const uint32_t calCount,
+                     gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::Library(gafsim::Op::Maxs, dstTensor, srcTensor, calCount, static_cast<double>(scalar), where);
+    gafsim::Library(gafsim::Op::Maxs, dstTensor, srcTensor, calCount, static_cast<double>(scalar),
+                    where);
 }
 
 template <typename T, bool isReuseSource = false>

@@ -3,15 +3,22 @@
 
 #include "tensor.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 // The pipe that fills a queue's buffers and the one that empties them.
 constexpr Pipe ProducerOf(AscendC::TPosition source)
 {
     using P = AscendC::TPosition;
     switch (source) {
-        case P::A1: case P::B1: case P::C1: case P::VECIN: case P::GM: return Pipe::MTE2;
-        case P::A2: case P::B2: case P::C2: return Pipe::MTE1;
+        case P::A1:
+        case P::B1:
+        case P::C1:
+        case P::VECIN:
+        case P::GM: return Pipe::MTE2;
+        case P::A2:
+        case P::B2:
+        case P::C2: return Pipe::MTE1;
         case P::CO1: return Pipe::M;
         case P::TSCM: return Pipe::MTE3;
         default: return Pipe::V;
@@ -21,23 +28,31 @@ constexpr Pipe ConsumerOf(AscendC::TPosition target)
 {
     using P = AscendC::TPosition;
     switch (target) {
-        case P::A1: case P::B1: case P::C1: case P::TSCM: return Pipe::MTE1;
-        case P::A2: case P::B2: case P::C2: return Pipe::M;
+        case P::A1:
+        case P::B1:
+        case P::C1:
+        case P::TSCM: return Pipe::MTE1;
+        case P::A2:
+        case P::B2:
+        case P::C2: return Pipe::M;
         case P::CO1: return Pipe::FIX;
-        case P::VECOUT: case P::GM: return Pipe::MTE3;
+        case P::VECOUT:
+        case P::GM: return Pipe::MTE3;
         default: return Pipe::V;
     }
 }
 
 }  // namespace gafsim
 
-namespace AscendC {
+namespace AscendC
+{
 
 class TPipe;
 
 // The bookkeeping lies in the runtime, which finds it by the queue's address.
 template <TPosition src, TPosition dst, int32_t depth, auto mask = 0>
-class TQueBind {
+class TQueBind
+{
 public:
     TQueBind() = default;
     TQueBind(const TQueBind &) = delete;
@@ -70,6 +85,20 @@ public:
     {
         tensor = LocalTensor<T>(gafsim::QueueDeque(this, where), dst);
     }
+    // The same buffer on its way in (GM to VECIN) and out (VECOUT to GM), with arithmetic between.
+    template <TPosition srcUserPos, TPosition dstUserPos, typename T>
+    bool EnQue(const LocalTensor<T> &tensor, gafsim::Where where = gafsim::Where::Here())
+    {
+        const gafsim::Pipe from = gafsim::ProducerOf(srcUserPos);
+        gafsim::QueueEnque(this, tensor.GetPhyAddr(), where, &from);
+        return true;
+    }
+    template <TPosition srcUserPos, TPosition dstUserPos, typename T>
+    LocalTensor<T> DeQue(gafsim::Where where = gafsim::Where::Here())
+    {
+        const gafsim::Pipe to = gafsim::ConsumerOf(dstUserPos);
+        return LocalTensor<T>(gafsim::QueueDeque(this, where, &to), dst);
+    }
     template <typename T>
     void FreeTensor(LocalTensor<T> &tensor, gafsim::Where where = gafsim::Where::Here())
     {
@@ -95,10 +124,13 @@ private:
 };
 
 template <TPosition pos, int32_t depth, auto mask = 0>
-class TQue : public TQueBind<pos, pos, depth, mask> {};
+class TQue : public TQueBind<pos, pos, depth, mask>
+{
+};
 
 template <TPosition pos = TPosition::LCM>
-class TBuf {
+class TBuf
+{
 public:
     template <typename T>
     LocalTensor<T> Get() const
@@ -126,7 +158,8 @@ private:
     gafsim::Buffer buffer_ = {gafsim::kMemoryOf<pos>, 0, 0};
 };
 
-class TPipe {
+class TPipe
+{
 public:
     TPipe() { gafsim::NewPipe(this); }
     TPipe(const TPipe &) = delete;
@@ -142,7 +175,8 @@ public:
     template <TPosition pos>
     bool InitBuffer(TBuf<pos> &buf, uint32_t len, gafsim::Where where = gafsim::Where::Here())
     {
-        buf.buffer_ = gafsim::Reserve(gafsim::kMemoryOf<pos>, len, static_cast<int>(pos), false, where);
+        buf.buffer_ =
+            gafsim::Reserve(gafsim::kMemoryOf<pos>, len, static_cast<int>(pos), false, where);
         return true;
     }
 
@@ -177,4 +211,7 @@ public:
 }  // namespace AscendC
 
 // The running core's pipe.
-inline AscendC::TPipe *GetTPipePtr() { return static_cast<AscendC::TPipe *>(gafsim::CurrentPipe()); }
+inline AscendC::TPipe *GetTPipePtr()
+{
+    return static_cast<AscendC::TPipe *>(gafsim::CurrentPipe());
+}

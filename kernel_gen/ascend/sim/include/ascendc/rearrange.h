@@ -3,7 +3,8 @@
 
 #include "vector.h"
 
-namespace AscendC {
+namespace AscendC
+{
 
 struct CopyRepeatParams {
     CopyRepeatParams() = default;
@@ -19,7 +20,9 @@ struct CopyRepeatParams {
 
 struct BrcbRepeatParams {
     BrcbRepeatParams() = default;
-    BrcbRepeatParams(uint16_t dstBlk, uint16_t dstRep) : dstBlkStride(dstBlk), dstRepStride(dstRep) {}
+    BrcbRepeatParams(uint16_t dstBlk, uint16_t dstRep) : dstBlkStride(dstBlk), dstRepStride(dstRep)
+    {
+    }
     uint32_t blockNumber = DEFAULT_BLK_NUM;
     uint16_t dstBlkStride = DEFAULT_BLK_STRIDE;
     uint16_t dstRepStride = DEFAULT_REPEAT_STRIDE;
@@ -27,7 +30,9 @@ struct BrcbRepeatParams {
 
 struct GatherRepeatParams {
     GatherRepeatParams() = default;
-    GatherRepeatParams(uint8_t dstBlk, uint8_t dstRep) : dstBlkStride(dstBlk), dstRepStride(dstRep) {}
+    GatherRepeatParams(uint8_t dstBlk, uint8_t dstRep) : dstBlkStride(dstBlk), dstRepStride(dstRep)
+    {
+    }
     uint32_t blockNumber = DEFAULT_BLK_NUM;
     uint16_t dstBlkStride = DEFAULT_BLK_STRIDE;
     uint16_t dstRepStride = DEFAULT_REPEAT_STRIDE;
@@ -37,7 +42,8 @@ constexpr int32_t NCHW_CONV_ADDR_LIST_SIZE = 16;
 
 struct TransDataTo5HDParams {
     TransDataTo5HDParams() = default;
-    TransDataTo5HDParams(bool dstHigh, bool srcHigh, uint8_t repeats, uint16_t dstRep, uint16_t srcRep)
+    TransDataTo5HDParams(bool dstHigh, bool srcHigh, uint8_t repeats, uint16_t dstRep,
+                         uint16_t srcRep)
         : dstHighHalf(dstHigh), srcHighHalf(srcHigh), repeatTimes(repeats), dstRepStride(dstRep),
           srcRepStride(srcRep)
     {
@@ -141,11 +147,11 @@ inline void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE],
                            gafsim::Where where = gafsim::Where::Here())
 {
     static_assert(sizeof(T) <= 4, "TransDataTo5HD: type not supported by the chip");
-    gafsim::TransposeBlocks(gafsim::Op::TransDataTo5HD, dstList, srcList,
-                            {gafsim::TypeOf<T>::value, nchwconvParams.dstHighHalf,
-                             nchwconvParams.srcHighHalf, nchwconvParams.repeatTimes,
-                             nchwconvParams.dstRepStride, nchwconvParams.srcRepStride},
-                            where);
+    gafsim::TransposeBlocks(
+        gafsim::Op::TransDataTo5HD, dstList, srcList,
+        {gafsim::TypeOf<T>::value, nchwconvParams.dstHighHalf, nchwconvParams.srcHighHalf,
+         nchwconvParams.repeatTimes, nchwconvParams.dstRepStride, nchwconvParams.srcRepStride},
+        where);
 }
 
 template <typename T>
@@ -188,7 +194,8 @@ inline void Broadcast(const LocalTensor<T> &dstLocal, const LocalTensor<T> &srcL
     (void)srcShape;
     const uint32_t rows = dim == 1 ? 1 : dstShape[0];
     const uint32_t columns = dim == 1 ? dstShape[0] : dstShape[1];
-    gafsim::BroadcastMatrix(dstLocal.Sim(), srcLocal.Sim(), rows, columns, dim == 1 ? 1 : axis, where);
+    gafsim::BroadcastMatrix(dstLocal.Sim(), srcLocal.Sim(), rows, columns, dim == 1 ? 1 : axis,
+                            where);
 }
 
 template <typename T, int32_t dim, int32_t axis, bool isReuseSource = false>

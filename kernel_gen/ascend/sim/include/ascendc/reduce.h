@@ -3,18 +3,20 @@
 
 #include "vector.h"
 
-namespace AscendC {
+namespace AscendC
+{
 
 enum class ReduceType : uint8_t { SUM, MAX, MIN };
 
 }  // namespace AscendC
 
-namespace gafsim {
+namespace gafsim
+{
 
 template <typename T, typename M>
-inline Vector Reduction(Op op, const AscendC::LocalTensor<T> &dst, const AscendC::LocalTensor<T> &src,
-                        M mask, int32_t repeats, bool set, int32_t dst_repeat, int32_t src_block,
-                        int32_t src_repeat)
+inline Vector Reduction(Op op, const AscendC::LocalTensor<T> &dst,
+                        const AscendC::LocalTensor<T> &src, M mask, int32_t repeats, bool set,
+                        int32_t dst_repeat, int32_t src_block, int32_t src_repeat)
 {
     static_assert(kIsOneOf<T, half, float>, "reduction: type not supported by the chip");
     Vector v{op, dst.Sim(), {src.Sim(), {}, {}}, 1};
@@ -26,7 +28,8 @@ inline Vector Reduction(Op op, const AscendC::LocalTensor<T> &dst, const AscendC
 
 }  // namespace gafsim
 
-namespace AscendC {
+namespace AscendC
+{
 
 template <typename T, bool isSetMask = true, typename M>
 inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask,
@@ -34,25 +37,26 @@ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                            const int32_t srcBlkStride, const int32_t srcRepStride,
                            gafsim::Where where = gafsim::Where::Here())
 {
-    const gafsim::Vector v = gafsim::Reduction(gafsim::Op::WholeReduceSum, dst, src, mask, repeatTime,
-                                               isSetMask, dstRepStride, srcBlkStride, srcRepStride);
+    const gafsim::Vector v =
+        gafsim::Reduction(gafsim::Op::WholeReduceSum, dst, src, mask, repeatTime, isSetMask,
+                          dstRepStride, srcBlkStride, srcRepStride);
     gafsim::Reduce(v.op, gafsim::Fold::Sum, gafsim::Scope::Repeat, v,
                    static_cast<int>(ReduceOrder::ORDER_ONLY_VALUE), where);
 }
 
-#define GAFSIM_WHOLE(NAME, FOLD)                                                                  \
-    template <typename T, bool isSetMask = true, typename M>                                      \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask,                \
-                     const int32_t repeatTime, const int32_t dstRepStride,                        \
-                     const int32_t srcBlkStride, const int32_t srcRepStride,                      \
-                     ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                          \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        const gafsim::Vector v =                                                                  \
-            gafsim::Reduction(gafsim::Op::NAME, dst, src, mask, repeatTime, isSetMask,            \
-                              dstRepStride, srcBlkStride, srcRepStride);                          \
-        gafsim::Reduce(v.op, gafsim::Fold::FOLD, gafsim::Scope::Repeat, v,                        \
-                       static_cast<int>(order), where);                                           \
+#define GAFSIM_WHOLE(NAME, FOLD)                                                                   \
+    template <typename T, bool isSetMask = true, typename M>                                       \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask,                 \
+                     const int32_t repeatTime, const int32_t dstRepStride,                         \
+                     const int32_t srcBlkStride, const int32_t srcRepStride,                       \
+                     ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                           \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        const gafsim::Vector v =                                                                   \
+            gafsim::Reduction(gafsim::Op::NAME, dst, src, mask, repeatTime, isSetMask,             \
+                              dstRepStride, srcBlkStride, srcRepStride);                           \
+        gafsim::Reduce(v.op, gafsim::Fold::FOLD, gafsim::Scope::Repeat, v,                         \
+                       static_cast<int>(order), where);                                            \
     }
 
 GAFSIM_WHOLE(WholeReduceMax, Max)
@@ -60,18 +64,18 @@ GAFSIM_WHOLE(WholeReduceMin, Min)
 
 #undef GAFSIM_WHOLE
 
-#define GAFSIM_PART(NAME, FOLD, SCOPE)                                                            \
-    template <typename T, bool isSetMask = true, typename M>                                      \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                        \
-                     const int32_t repeatTime, M mask, const int32_t dstRepStride,                \
-                     const int32_t srcBlkStride, const int32_t srcRepStride,                      \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        const gafsim::Vector v =                                                                  \
-            gafsim::Reduction(gafsim::Op::NAME, dst, src, mask, repeatTime, isSetMask,            \
-                              dstRepStride, srcBlkStride, srcRepStride);                          \
-        gafsim::Reduce(v.op, gafsim::Fold::FOLD, gafsim::Scope::SCOPE, v,                         \
-                       static_cast<int>(ReduceOrder::ORDER_ONLY_VALUE), where);                   \
+#define GAFSIM_PART(NAME, FOLD, SCOPE)                                                             \
+    template <typename T, bool isSetMask = true, typename M>                                       \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                         \
+                     const int32_t repeatTime, M mask, const int32_t dstRepStride,                 \
+                     const int32_t srcBlkStride, const int32_t srcRepStride,                       \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        const gafsim::Vector v =                                                                   \
+            gafsim::Reduction(gafsim::Op::NAME, dst, src, mask, repeatTime, isSetMask,             \
+                              dstRepStride, srcBlkStride, srcRepStride);                           \
+        gafsim::Reduce(v.op, gafsim::Fold::FOLD, gafsim::Scope::SCOPE, v,                          \
+                       static_cast<int>(ReduceOrder::ORDER_ONLY_VALUE), where);                    \
     }
 
 GAFSIM_PART(BlockReduceSum, Sum, Block)
@@ -126,8 +130,8 @@ inline void ReducePairElem(const LocalTensor<T> &dst, const LocalTensor<U> &src,
                            gafsim::Where where = gafsim::Where::Here())
 {
     static_assert(reduceType == ReduceType::SUM, "ReducePairElem sums only");
-    PairReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride,
-                                where);
+    PairReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride,
+                                srcRepStride, where);
 }
 
 template <typename T, bool isSetMask = true>
@@ -141,16 +145,16 @@ inline void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
     gafsim::ReduceAll(v.op, gafsim::Fold::Sum, v, sharedTmpBuffer.Sim(), false, where);
 }
 
-#define GAFSIM_REDUCE(NAME, FOLD)                                                                 \
-    template <typename T>                                                                         \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                        \
-                     const LocalTensor<T> &sharedTmpBuffer, const int32_t count,                  \
-                     bool calIndex = false, gafsim::Where where = gafsim::Where::Here())          \
-    {                                                                                             \
+#define GAFSIM_REDUCE(NAME, FOLD)                                                                  \
+    template <typename T>                                                                          \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                         \
+                     const LocalTensor<T> &sharedTmpBuffer, const int32_t count,                   \
+                     bool calIndex = false, gafsim::Where where = gafsim::Where::Here())           \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, half, float>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                    \
-        v.lanes = gafsim::Counted(count);                                                         \
-        gafsim::ReduceAll(v.op, gafsim::Fold::FOLD, v, sharedTmpBuffer.Sim(), calIndex, where);   \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                     \
+        v.lanes = gafsim::Counted(count);                                                          \
+        gafsim::ReduceAll(v.op, gafsim::Fold::FOLD, v, sharedTmpBuffer.Sim(), calIndex, where);    \
     }
 
 GAFSIM_REDUCE(ReduceMax, Max)

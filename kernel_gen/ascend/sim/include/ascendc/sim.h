@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace gafsim {
+namespace gafsim
+{
 
 enum class Memory : uint8_t { UB, L1, L0A, L0B, L0C, BT, FB, GM };
 constexpr int kLocalMemories = 7;
@@ -29,21 +30,29 @@ struct Where {
 };
 
 // Instructions, by the name that the chip file prices them under.
-#define GAFSIM_OPS(X)                                                                             \
-    X(Add) X(Sub) X(Mul) X(Div) X(Max) X(Min) X(And) X(Or) X(AddRelu) X(SubRelu) X(MulAddDst)     \
-    X(FusedMulAdd) X(MulAddRelu) X(Adds) X(Muls) X(Maxs) X(Mins)     \
-    X(LeakyRelu) X(Axpy) X(ShiftLeft) X(ShiftRight) X(Exp) X(Ln) X(Sqrt) X(Rsqrt) X(Reciprocal)   \
-    X(Abs) X(Relu) X(Not) X(Copy) X(Duplicate) X(CreateVecIndex) X(Cast) X(Compare)               \
-    X(CompareScalar) X(Select) X(WholeReduceSum) X(WholeReduceMax) X(WholeReduceMin)              \
-    X(BlockReduceSum) X(BlockReduceMax) X(BlockReduceMin) X(PairReduceSum) X(ReduceSum)           \
-    X(ReduceMax) X(ReduceMin) X(Brcb) X(Broadcast) X(Transpose) X(TransDataTo5HD) X(Gather)       \
-    X(Gatherb) X(Sort32) X(Tanh) X(Sigmoid) X(Erf)  \
-    X(Erfc) X(Sin) X(Cos) X(Tan) X(Sinh) X(Cosh) X(Asin) X(Acos) X(Atan) X(Asinh) X(Acosh)        \
-    X(Atanh) X(Log) X(Log2) X(Log10) X(Ceil) X(Floor) X(Round) X(Rint) X(Trunc) X(Frac) X(Sign)   \
-    X(Power) X(PowerScalar) X(Fmod) X(Hypot) X(Xor) X(Silu) X(Swish) X(Gelu) X(FasterGelu) X(Lgamma)    \
-    X(DataCopy) X(DataCopyPad) X(LoadData) X(Mmad) X(Fill) X(Fixpipe) X(GetValue)       \
-    X(SetValue) X(SetFlag) X(WaitFlag) X(PipeBarrier) X(EnQue) X(DeQue) X(AllocTensor)            \
-    X(FreeTensor) X(InitBuffer) X(SyncAll) X(CrossCoreSetFlag) X(CrossCoreWaitFlag) X(SetMask)
+#define GAFSIM_OPS(X)                                                                              \
+    X(Add)                                                                                         \
+    X(Sub) X(Mul) X(Div) X(Max) X(Min) X(And) X(Or) X(AddRelu) X(SubRelu) X(MulAddDst)             \
+        X(FusedMulAdd) X(MulAddRelu) X(Adds) X(Muls) X(Maxs) X(Mins) X(LeakyRelu) X(Axpy) X(       \
+            ShiftLeft) X(ShiftRight) X(Exp) X(Ln) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Abs) X(Relu)    \
+            X(Not) X(Copy) X(Duplicate) X(CreateVecIndex) X(Cast) X(Compare) X(CompareScalar)      \
+                X(Select) X(WholeReduceSum) X(WholeReduceMax) X(WholeReduceMin) X(BlockReduceSum)  \
+                    X(BlockReduceMax) X(BlockReduceMin) X(PairReduceSum) X(ReduceSum) X(ReduceMax) \
+                        X(ReduceMin) X(Brcb) X(Broadcast) X(Transpose) X(TransDataTo5HD) X(Gather) \
+                            X(Gatherb) X(Sort32) X(Tanh) X(Sigmoid) X(Erf) X(Erfc) X(Sin) X(Cos)   \
+                                X(Tan) X(Sinh) X(Cosh) X(Asin) X(Acos) X(Atan) X(Asinh) X(Acosh)   \
+                                    X(Atanh) X(Log) X(Log2) X(Log10) X(Ceil) X(Floor) X(Round)     \
+                                        X(Rint) X(Trunc) X(Frac) X(Sign) X(Power) X(PowerScalar)   \
+                                            X(Fmod) X(Hypot) X(Xor) X(Silu) X(Swish) X(Gelu)       \
+                                                X(FasterGelu) X(Lgamma) X(DataCopy) X(DataCopyPad) \
+                                                    X(LoadData) X(Mmad) X(Fill) X(Fixpipe)         \
+                                                        X(GetValue) X(SetValue) X(SetFlag) X(      \
+                                                            WaitFlag) X(PipeBarrier) X(EnQue)      \
+                                                            X(DeQue) X(AllocTensor) X(FreeTensor)  \
+                                                                X(InitBuffer) X(SyncAll)           \
+                                                                    X(CrossCoreSetFlag)            \
+                                                                        X(CrossCoreWaitFlag)       \
+                                                                            X(SetMask)
 
 enum class Op : uint8_t {
 #define GAFSIM_NAME(name) name,
@@ -136,6 +145,9 @@ void BroadcastMatrix(const Operand &dst, const Operand &src, uint32_t rows, uint
 void SortRuns(const Operand &dst, const Operand &src, const Operand &index, uint32_t repeats,
               Where where);
 
+// Factor of conversions from int32 to half.
+void SetDequantScale(float scale);
+
 void SetMask(uint64_t high, uint64_t low, Where where);
 void SetMaskMode(bool counter);
 
@@ -148,28 +160,29 @@ struct Copy {
     uint32_t length;
     uint64_t dst_gap;
     uint64_t src_gap;
-    bool pad = false;          // DataCopyPad: byte granularity in GM, blocks of 32 B in UB
-    bool pad_value = false;    // fill with `value` instead of the block's first element
-    uint32_t left = 0;         // elements
+    bool pad = false;        // DataCopyPad: byte granularity in GM, blocks of 32 B in UB
+    bool pad_value = false;  // fill with `value` instead of the block's first element
+    uint32_t left = 0;       // elements
     uint32_t right = 0;
-    uint64_t value = 0;        // bits of one element
+    uint64_t value = 0;  // bits of one element
 };
 void CopyBlocks(const Copy &c, Where where);
 
-// Matrices of GM as fractals in L1: rows of 32 B, `c0_stride` between columns of blocks, `row_stride`
-// between rows, both in blocks of 32 B.
+// Matrices of GM as fractals in L1: rows of 32 B, `c0_stride` between columns of blocks,
+// `row_stride` between rows, both in blocks of 32 B.
 struct NdToNz {
     uint32_t matrices, rows, columns;
     uint64_t src_matrix, src_row;  // elements
     uint32_t c0_stride, row_stride;
-    uint64_t dst_matrix;           // elements
+    uint64_t dst_matrix;  // elements
 };
 void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Where where);
 
 // Fractals of 512 B from L1 or GM to L0, optionally each transposed. `square` fractals (1 or 2)
 // make one matrix that is transposed as a whole.
 struct FractalLoad {
-    uint32_t start, repeats, src_stride, dst_gap, dst_inner_gap;  // fractals (squares at the source)
+    uint32_t start, repeats, src_stride, dst_gap,
+        dst_inner_gap;  // fractals (squares at the source)
     bool transpose, descending, square;
 };
 void LoadFractals(const Operand &dst, const Operand &src, const FractalLoad &p, Where where);
@@ -204,6 +217,7 @@ struct Buffer {
     uint32_t at;
     uint32_t bytes;
 };
+uint32_t CapacityOf(Memory memory);
 void NewPipe(void *pipe);
 void *CurrentPipe();
 Buffer Reserve(Memory memory, uint32_t bytes, int position, bool queued, Where where);
@@ -212,8 +226,9 @@ void ResetPipe();
 void QueueInit(void *queue, Memory memory, int position, Pipe source, Pipe consumer, int depth,
                int number, uint32_t bytes, Where where);
 Buffer QueueAlloc(void *queue, Where where);
-void QueueEnque(void *queue, uint64_t at, Where where);
-Buffer QueueDeque(void *queue, Where where);
+// `between`: other pipes than the queue's own, for buffers that serve as input and as output.
+void QueueEnque(void *queue, uint64_t at, Where where, const Pipe *between = nullptr);
+Buffer QueueDeque(void *queue, Where where, const Pipe *between = nullptr);
 void QueueFree(void *queue, uint64_t at, Where where);
 int QueueCount(const void *queue);
 bool QueueIdle(const void *queue);

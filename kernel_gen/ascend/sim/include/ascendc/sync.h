@@ -3,7 +3,8 @@
 
 #include "tensor.h"
 
-namespace AscendC {
+namespace AscendC
+{
 
 template <HardEvent event>
 inline void SetFlag(int32_t eventID, gafsim::Where where = gafsim::Where::Here())
@@ -22,7 +23,8 @@ inline void WaitFlag(int32_t eventID, gafsim::Where where = gafsim::Where::Here(
 template <pipe_t pipe>
 inline void PipeBarrier(gafsim::Where where = gafsim::Where::Here())
 {
-    static_assert(pipe != PIPE_S, "the scalar pipe is in order; PipeBarrier<PIPE_S> does not exist");
+    static_assert(pipe != PIPE_S,
+                  "the scalar pipe is in order; PipeBarrier<PIPE_S> does not exist");
     gafsim::Barrier(static_cast<gafsim::Pipe>(pipe), where);
 }
 
@@ -52,11 +54,32 @@ inline void CrossCoreWaitFlag(uint16_t flagId, gafsim::Where where = gafsim::Whe
     gafsim::WaitCoreFlag(static_cast<gafsim::Pipe>(pipe), flagId, where);
 }
 
-inline int64_t GetBlockIdx() { return gafsim::BlockIndex(); }
-inline int64_t GetBlockNum() { return gafsim::BlockCount(); }
-inline int64_t GetSubBlockIdx() { return gafsim::SubBlockIndex(); }
-inline int64_t GetSubBlockNum() { return gafsim::SubBlockCount(); }
-inline int64_t GetTaskRatio() { return gafsim::TaskRatio(); }
+inline int64_t GetBlockIdx()
+{
+    return gafsim::BlockIndex();
+}
+inline int64_t GetBlockNum()
+{
+    return gafsim::BlockCount();
+}
+inline int64_t GetSubBlockIdx()
+{
+    return gafsim::SubBlockIndex();
+}
+inline int64_t GetSubBlockNum()
+{
+    return gafsim::SubBlockCount();
+}
+inline int64_t GetTaskRatio()
+{
+    return gafsim::TaskRatio();
+}
+
+// The whole workspace is the kernel's own here: nothing of it is reserved.
+inline GM_ADDR GetUserWorkspace(GM_ADDR workspace)
+{
+    return workspace;
+}
 
 template <typename T>
 inline void SetAtomicAdd()
@@ -73,7 +96,10 @@ inline void SetAtomicMin()
 {
     gafsim::SetAtomic(3, gafsim::TypeOf<T>::value);
 }
-inline void SetAtomicNone() { gafsim::SetAtomic(0, gafsim::Type::F32); }
+inline void SetAtomicNone()
+{
+    gafsim::SetAtomic(0, gafsim::Type::F32);
+}
 
 }  // namespace AscendC
 

@@ -3,10 +3,12 @@
 
 #include "types.h"
 
-namespace AscendC {
+namespace AscendC
+{
 
 template <typename T>
-class GlobalTensor {
+class GlobalTensor
+{
 public:
     using PrimType = T;
 
@@ -46,8 +48,8 @@ public:
 
     gafsim::Operand Sim() const
     {
-        return {gafsim::Memory::GM, gafsim::TypeOf<T>::value, reinterpret_cast<uint64_t>(address_), 0,
-                ~uint64_t{0}};
+        return {gafsim::Memory::GM, gafsim::TypeOf<T>::value, reinterpret_cast<uint64_t>(address_),
+                0, ~uint64_t{0}};
     }
 
 private:
@@ -56,7 +58,8 @@ private:
 };
 
 template <typename T>
-class LocalTensor {
+class LocalTensor
+{
 public:
     using PrimType = T;
 
@@ -65,6 +68,15 @@ public:
         : memory_(buffer.memory), position_(position), at_(buffer.at), low_(buffer.at),
           high_(buffer.at + buffer.bytes), size_(buffer.bytes / sizeof(T))
     {
+    }
+
+    // A tensor at an address of the caller's choice, without a TPipe.
+    LocalTensor(TPosition position, uint32_t addr, uint32_t tileSize)
+        : memory_(gafsim::MemoryOf(position)), position_(position), at_(addr), low_(addr),
+          high_(addr + tileSize * static_cast<uint32_t>(sizeof(T))), size_(tileSize)
+    {
+        const uint32_t capacity = gafsim::CapacityOf(memory_);
+        high_ = high_ < capacity ? high_ : capacity;
     }
 
     LocalTensor operator[](const uint32_t offset) const
@@ -76,7 +88,8 @@ public:
     }
 
     // A scalar store through the reference that the public API returns.
-    class Element {
+    class Element
+    {
     public:
         Element(const LocalTensor &tensor, uint32_t offset, gafsim::Where where)
             : tensor_(tensor), offset_(offset), where_(where)

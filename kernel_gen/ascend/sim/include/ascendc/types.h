@@ -51,9 +51,19 @@ enum pipe_t {
     PIPE_ALL,
 };
 
-enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
+enum event_t {
+    EVENT_ID0,
+    EVENT_ID1,
+    EVENT_ID2,
+    EVENT_ID3,
+    EVENT_ID4,
+    EVENT_ID5,
+    EVENT_ID6,
+    EVENT_ID7
+};
 
-namespace AscendC {
+namespace AscendC
+{
 
 using TEventID = int8_t;
 
@@ -245,39 +255,84 @@ struct DataCopyPadExtParams {
 
 }  // namespace AscendC
 
-namespace gafsim {
+namespace gafsim
+{
 
-template <typename T> struct TypeOf;
-template <> struct TypeOf<half> { static constexpr Type value = Type::F16; };
-template <> struct TypeOf<bfloat16_t> { static constexpr Type value = Type::BF16; };
-template <> struct TypeOf<float> { static constexpr Type value = Type::F32; };
-template <> struct TypeOf<int8_t> { static constexpr Type value = Type::I8; };
-template <> struct TypeOf<uint8_t> { static constexpr Type value = Type::U8; };
-template <> struct TypeOf<bool> { static constexpr Type value = Type::U8; };
-template <> struct TypeOf<int16_t> { static constexpr Type value = Type::I16; };
-template <> struct TypeOf<uint16_t> { static constexpr Type value = Type::U16; };
-template <> struct TypeOf<int32_t> { static constexpr Type value = Type::I32; };
-template <> struct TypeOf<uint32_t> { static constexpr Type value = Type::U32; };
-template <> struct TypeOf<int64_t> { static constexpr Type value = Type::I64; };
-template <> struct TypeOf<uint64_t> { static constexpr Type value = Type::U64; };
+template <typename T>
+struct TypeOf;
+template <>
+struct TypeOf<half> {
+    static constexpr Type value = Type::F16;
+};
+template <>
+struct TypeOf<bfloat16_t> {
+    static constexpr Type value = Type::BF16;
+};
+template <>
+struct TypeOf<float> {
+    static constexpr Type value = Type::F32;
+};
+template <>
+struct TypeOf<int8_t> {
+    static constexpr Type value = Type::I8;
+};
+template <>
+struct TypeOf<uint8_t> {
+    static constexpr Type value = Type::U8;
+};
+template <>
+struct TypeOf<bool> {
+    static constexpr Type value = Type::U8;
+};
+template <>
+struct TypeOf<int16_t> {
+    static constexpr Type value = Type::I16;
+};
+template <>
+struct TypeOf<uint16_t> {
+    static constexpr Type value = Type::U16;
+};
+template <>
+struct TypeOf<int32_t> {
+    static constexpr Type value = Type::I32;
+};
+template <>
+struct TypeOf<uint32_t> {
+    static constexpr Type value = Type::U32;
+};
+template <>
+struct TypeOf<int64_t> {
+    static constexpr Type value = Type::I64;
+};
+template <>
+struct TypeOf<uint64_t> {
+    static constexpr Type value = Type::U64;
+};
 
 template <typename T, typename... Allowed>
 constexpr bool kIsOneOf = (__is_same(T, Allowed) || ...);
 
-template <AscendC::TPosition position>
-constexpr Memory kMemoryOf = [] {
+constexpr Memory MemoryOf(AscendC::TPosition position)
+{
     using P = AscendC::TPosition;
     switch (position) {
-        case P::A1: case P::B1: case P::C1: case P::TSCM: return Memory::L1;
+        case P::A1:
+        case P::B1:
+        case P::C1:
+        case P::TSCM: return Memory::L1;
         case P::A2: return Memory::L0A;
         case P::B2: return Memory::L0B;
         case P::C2: return Memory::BT;
         case P::C2PIPE2GM: return Memory::FB;
         case P::CO1: return Memory::L0C;
-        case P::GM: case P::CO2: return Memory::GM;
+        case P::GM:
+        case P::CO2: return Memory::GM;
         default: return Memory::UB;
     }
-}();
+}
+
+template <AscendC::TPosition position>
+constexpr Memory kMemoryOf = MemoryOf(position);
 
 struct PipePair {
     Pipe from;

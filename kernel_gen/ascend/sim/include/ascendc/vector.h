@@ -3,7 +3,8 @@
 
 #include "tensor.h"
 
-namespace gafsim {
+namespace gafsim
+{
 
 template <typename T>
 inline uint64_t BitsOf(T value)
@@ -35,7 +36,9 @@ inline Lanes Masked(uint64_t count, uint32_t repeats, bool set)
 {
     const uint64_t all = ~uint64_t{0};
     const uint64_t mask[2] = {count >= 64 ? all : (uint64_t{1} << count) - 1,
-                              count >= 128 ? all : count > 64 ? (uint64_t{1} << (count - 64)) - 1 : 0};
+                              count >= 128 ? all
+                              : count > 64 ? (uint64_t{1} << (count - 64)) - 1
+                                           : 0};
     return Masked(mask, repeats, set);
 }
 
@@ -54,33 +57,34 @@ inline void Strided(Vector &v, const AscendC::UnaryRepeatParams &p)
 
 }  // namespace gafsim
 
-namespace AscendC {
+namespace AscendC
+{
 
 // One instruction of two sources in its three public forms.
-#define GAFSIM_BINARY(NAME, READS_DST, ...)                                                       \
-    template <typename T>                                                                         \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0,                       \
-                     const LocalTensor<T> &src1, const int32_t &count,                            \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
+#define GAFSIM_BINARY(NAME, READS_DST, ...)                                                        \
+    template <typename T>                                                                          \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0,                        \
+                     const LocalTensor<T> &src1, const int32_t &count,                             \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, __VA_ARGS__>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};           \
-        v.reads_dst = READS_DST;                                                                  \
-        v.lanes = gafsim::Counted(count);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
-    }                                                                                             \
-    template <typename T, bool isSetMask = true, typename M>                                      \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0,                       \
-                     const LocalTensor<T> &src1, M mask, const uint8_t repeatTime,                \
-                     const BinaryRepeatParams &repeatParams,                                      \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};            \
+        v.reads_dst = READS_DST;                                                                   \
+        v.lanes = gafsim::Counted(count);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
+    }                                                                                              \
+    template <typename T, bool isSetMask = true, typename M>                                       \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0,                        \
+                     const LocalTensor<T> &src1, M mask, const uint8_t repeatTime,                 \
+                     const BinaryRepeatParams &repeatParams,                                       \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, __VA_ARGS__>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};           \
-        v.reads_dst = READS_DST;                                                                  \
-        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                    \
-        gafsim::Strided(v, repeatParams);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};            \
+        v.reads_dst = READS_DST;                                                                   \
+        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                     \
+        gafsim::Strided(v, repeatParams);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
     }
 
 GAFSIM_BINARY(Add, false, half, float, int16_t, int32_t)
@@ -99,57 +103,57 @@ GAFSIM_BINARY(MulAddRelu, true, half, float)
 #undef GAFSIM_BINARY
 
 // dst and sources may differ in type (half sources, float sum).
-#define GAFSIM_TERNARY(NAME)                                                                      \
-    template <typename T, typename U>                                                             \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src0,                       \
-                     const LocalTensor<U> &src1, const int32_t &count,                            \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        static_assert(__is_same(T, U) || (__is_same(T, float) && __is_same(U, half)),             \
-                      #NAME ": types not supported by the chip");                                 \
+#define GAFSIM_TERNARY(NAME)                                                                       \
+    template <typename T, typename U>                                                              \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src0,                        \
+                     const LocalTensor<U> &src1, const int32_t &count,                             \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        static_assert(__is_same(T, U) || (__is_same(T, float) && __is_same(U, half)),              \
+                      #NAME ": types not supported by the chip");                                  \
         static_assert(gafsim::kIsOneOf<U, half, float>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};           \
-        v.reads_dst = true;                                                                       \
-        v.lanes = gafsim::Counted(count);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
-    }                                                                                             \
-    template <typename T, typename U, bool isSetMask = true, typename M>                          \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src0,                       \
-                     const LocalTensor<U> &src1, M mask, const uint8_t repeatTime,                \
-                     const BinaryRepeatParams &repeatParams,                                      \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};           \
-        v.reads_dst = true;                                                                       \
-        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                    \
-        gafsim::Strided(v, repeatParams);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};            \
+        v.reads_dst = true;                                                                        \
+        v.lanes = gafsim::Counted(count);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
+    }                                                                                              \
+    template <typename T, typename U, bool isSetMask = true, typename M>                           \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src0,                        \
+                     const LocalTensor<U> &src1, M mask, const uint8_t repeatTime,                 \
+                     const BinaryRepeatParams &repeatParams,                                       \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src0.Sim(), src1.Sim(), {}}, 2};            \
+        v.reads_dst = true;                                                                        \
+        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                     \
+        gafsim::Strided(v, repeatParams);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
     }
 
 GAFSIM_TERNARY(MulAddDst)
 
 #undef GAFSIM_TERNARY
 
-#define GAFSIM_UNARY(NAME, ...)                                                                   \
-    template <typename T>                                                                         \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count,  \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
+#define GAFSIM_UNARY(NAME, ...)                                                                    \
+    template <typename T>                                                                          \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count,   \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, __VA_ARGS__>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                    \
-        v.lanes = gafsim::Counted(count);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
-    }                                                                                             \
-    template <typename T, bool isSetMask = true, typename M>                                      \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask,                \
-                     const uint8_t repeatTime, const UnaryRepeatParams &repeatParams,             \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                     \
+        v.lanes = gafsim::Counted(count);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
+    }                                                                                              \
+    template <typename T, bool isSetMask = true, typename M>                                       \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask,                 \
+                     const uint8_t repeatTime, const UnaryRepeatParams &repeatParams,              \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, __VA_ARGS__>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                    \
-        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                    \
-        gafsim::Strided(v, repeatParams);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                     \
+        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                     \
+        gafsim::Strided(v, repeatParams);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
     }
 
 GAFSIM_UNARY(Exp, half, float)
@@ -164,32 +168,32 @@ GAFSIM_UNARY(Not, int16_t, uint16_t)
 #undef GAFSIM_UNARY
 
 // Tensor with scalar. The scalar has the tensor's type, as in the public signature.
-#define GAFSIM_SCALAR(NAME, ...)                                                                  \
-    template <typename T, bool isSetMask = true>                                                  \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                        \
-                     const typename LocalTensor<T>::PrimType &scalarValue, const int32_t &count,  \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
+#define GAFSIM_SCALAR(NAME, ...)                                                                   \
+    template <typename T, bool isSetMask = true>                                                   \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                         \
+                     const typename LocalTensor<T>::PrimType &scalarValue, const int32_t &count,   \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, __VA_ARGS__>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                    \
-        v.scalar = static_cast<double>(scalarValue);                                              \
-        v.integer = static_cast<int64_t>(scalarValue);                                            \
-        v.lanes = gafsim::Counted(count);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
-    }                                                                                             \
-    template <typename T, bool isSetMask = true, typename M>                                      \
-    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                        \
-                     const typename LocalTensor<T>::PrimType &scalarValue, M mask,                \
-                     const uint8_t repeatTime, const UnaryRepeatParams &repeatParams,             \
-                     gafsim::Where where = gafsim::Where::Here())                                 \
-    {                                                                                             \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                     \
+        v.scalar = static_cast<double>(scalarValue);                                               \
+        v.integer = static_cast<int64_t>(scalarValue);                                             \
+        v.lanes = gafsim::Counted(count);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
+    }                                                                                              \
+    template <typename T, bool isSetMask = true, typename M>                                       \
+    inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src,                         \
+                     const typename LocalTensor<T>::PrimType &scalarValue, M mask,                 \
+                     const uint8_t repeatTime, const UnaryRepeatParams &repeatParams,              \
+                     gafsim::Where where = gafsim::Where::Here())                                  \
+    {                                                                                              \
         static_assert(gafsim::kIsOneOf<T, __VA_ARGS__>, #NAME ": type not supported by the chip"); \
-        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                    \
-        v.scalar = static_cast<double>(scalarValue);                                              \
-        v.integer = static_cast<int64_t>(scalarValue);                                            \
-        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                    \
-        gafsim::Strided(v, repeatParams);                                                         \
-        gafsim::Elementwise(v, where);                                                            \
+        gafsim::Vector v{gafsim::Op::NAME, dst.Sim(), {src.Sim(), {}, {}}, 1};                     \
+        v.scalar = static_cast<double>(scalarValue);                                               \
+        v.integer = static_cast<int64_t>(scalarValue);                                             \
+        v.lanes = gafsim::Masked(mask, repeatTime, isSetMask);                                     \
+        gafsim::Strided(v, repeatParams);                                                          \
+        gafsim::Elementwise(v, where);                                                             \
     }
 
 GAFSIM_SCALAR(Adds, half, float, int16_t, int32_t)
@@ -277,8 +281,20 @@ inline void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const Rou
     gafsim::Elementwise(v, where);
 }
 
-inline void SetMaskCount() { gafsim::SetMaskMode(true); }
-inline void SetMaskNorm() { gafsim::SetMaskMode(false); }
+// The factor of Cast from int32_t to half; without one the chip's result is not defined.
+inline void SetDeqScale(half scale)
+{
+    gafsim::SetDequantScale(static_cast<float>(scale));
+}
+
+inline void SetMaskCount()
+{
+    gafsim::SetMaskMode(true);
+}
+inline void SetMaskNorm()
+{
+    gafsim::SetMaskMode(false);
+}
 
 template <typename T, MaskMode mode = MaskMode::NORMAL>
 inline void SetVectorMask(const uint64_t maskHigh, const uint64_t maskLow,
