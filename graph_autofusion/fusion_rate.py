@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from kernel_gen.fusion.fold_norms import holds_norm
 from kernel_gen.fusion.group import FusionGroup, Group
 from kernel_gen.fusion.legality import matrix_products
 from kernel_gen.fusion.region import constant_values
@@ -18,7 +19,8 @@ def shared_share(program: Graph, groups: Iterable[Group], folded: Collection[int
     """Share of the computing ops of `program` that share a kernel with another one.
 
     Ops that run once, when the plan is bound (`folded`), are no part of a call and count on neither
-    side. Products that a rule has joined count as the products that they were, and share a kernel.
+    side. Products that a rule has joined count as the products that they were, and share a kernel;
+    so do a convolution and the norm that a rule has folded into it.
     A generated attention counts as shared: two products and a softmax of its expansion.
     """
     each_call = set(range(len(program.nodes))) - set(folded)
@@ -37,7 +39,10 @@ def _computes(program: Graph, node: int) -> bool:
 
 
 def _joined(program: Graph, node: int) -> int:
-    """How many products a node stands for: as many as its constant weights are joined from."""
+    """How many ops a node stands for: as many as its constant weights are joined from, and one more
+    where they hold a norm."""
+    if holds_norm(program, node):
+        return 2
     product = program.nodes[node]
     maker = program.producers().get(product.inputs[1]) if matrix_products(product) == 1 else None
     if maker is None or program.nodes[maker].op != "concat":

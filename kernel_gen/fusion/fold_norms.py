@@ -33,6 +33,25 @@ def fold_norms(program: Graph, positions: Collection[int]) -> Graph:
     return edit.finish()
 
 
+def holds_norm(program: Graph, position: int) -> bool:
+    """Whether the convolution at `position` is one into which `fold_norms` has put a norm."""
+    node, makers = program.nodes[position], program.producers()
+
+    def made_by(value: int, *ops: str) -> int | None:
+        maker = makers.get(value)
+        return value if maker is not None and program.nodes[maker].op in ops else None
+
+    if node.op != "convolution" or made_by(node.inputs[1], "mul") is None:
+        return False
+    column = made_by(program.nodes[makers[node.inputs[1]]].inputs[1], "reshape")
+    if column is None:
+        return False
+    scale = program.nodes[makers[column]].inputs[0]
+    if made_by(scale, "mul") is not None:
+        scale = program.nodes[makers[scale]].inputs[0]
+    return made_by(scale, "rsqrt") is not None
+
+
 def _has_fixed_statistics(program: Graph, position: int, constants: Collection[int]) -> bool:
     """Whether the norm is an affine map known at load. Narrow floats would round the weights."""
     node = program.nodes[position]
