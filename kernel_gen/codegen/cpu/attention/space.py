@@ -39,14 +39,8 @@ def attention_space(problem: Problem, target: Target) -> Space:
 
 def key_modes(problem: Problem) -> tuple[Operand, ...]:
     """Ways to read the keys."""
-    few = problem.m <= _FEW_ROWS
-    place = key_in_place(problem) if few else None
-    in_place = place is not None and place.offset is not None and _has_depth_rows(problem)
+    in_place = problem.m <= _FEW_ROWS and key_in_place(problem) is not None
     return (Operand.DOT, Operand.PACK) if in_place else (Operand.PACK,)
-
-
-def _has_depth_rows(problem: Problem) -> bool:
-    return problem.t > 0
 
 
 def value_modes(problem: Problem, target: Target) -> tuple[Operand, ...]:
@@ -99,23 +93,24 @@ def _splits(problem: Problem, target: Target) -> tuple[Choice, ...]:
 
 
 def _seeds(problem: Problem, target: Target, parameters: tuple[Parameter, ...]) -> tuple[Seed, ...]:
-    """Rows and keys whose scores take a part of the second-level cache, in three sizes."""
+    """Few rows by many keys first: their scores fit the second-level cache, and the fewer the
+    blocks of keys, the fewer rescaled results and sums along rows."""
     choices = {parameter.name: parameter.choices for parameter in parameters}
     steps = problem.b * problem.m * problem.t * (problem.d + problem.e)
     best: dict[str, Choice] = {
         "tile": choices["tile"][0],
-        "rows": _nearest(choices["rows"], 64),
-        "keys": _nearest(choices["keys"], 128),
+        "rows": _nearest(choices["rows"], 32),
+        "keys": _nearest(choices["keys"], 512),
         "key": choices["key"][0],
         "value": choices["value"][0],
         "splits": 1,
         "threads": "all" if steps >= _TEAM_STEPS else "one",
     }
     other = {**best, "tile": choices["tile"][min(1, len(choices["tile"]) - 1)]}
-    whole = {**best, "keys": choices["keys"][-1], "rows": _nearest(choices["rows"], 32)}
+    short = {**best, "keys": _nearest(choices["keys"], 128), "rows": _nearest(choices["rows"], 64)}
     packed = {**best, "key": choices["key"][-1], "value": choices["value"][-1]}
     split = {**best, "splits": 2 if problem.b < target.cores and len(choices["splits"]) > 1 else 1}
-    seeds = (tuple(seed.items()) for seed in (best, other, whole, packed, split))
+    seeds = (tuple(seed.items()) for seed in (best, short, other, packed, split))
     return tuple(dict.fromkeys(seeds))
 
 
