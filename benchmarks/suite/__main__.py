@@ -13,7 +13,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = _run_header(args)
     results = _resumed(args, run)
     store = _Record(args.output, run, settings.contenders)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: keeps what there is
-    interrupted = _measure(names, settings, results, store, _Clock(args.minutes * 60))
+    with _terminated_like_interrupted():
+        interrupted = _measure(names, settings, results, store, _Clock(args.minutes * 60))
     ordered = [results[name] for name in names if name in results]
     checked = [] if args.cases else _targets(args, ordered, interrupted)
     store.write(ordered, checked)
@@ -150,6 +151,16 @@ def _replace(path: Path, text: str) -> None:
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(path)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM keeps what there is, as Ctrl-C does."""
+    kept = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, kept)
 
 
 class _Clock:
