@@ -28,6 +28,8 @@ from kernel_gen.frontend.exporting import (
     export,
     literal_names,
     needs_functional_form,
+    transforms_gradients,
+    written_out,
 )
 from kernel_gen.frontend.folding import fold_framework
 from kernel_gen.frontend.layouts import ResultLayout, result_layouts
@@ -63,6 +65,9 @@ def _capture(
     model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
 ) -> Captured:
     program = export(as_module(model), args, kwargs, dynamic_shapes)
+    plain = not isinstance(model, torch.nn.Module) and not kwargs and dynamic_shapes is None
+    if plain and transforms_gradients(program):
+        program = export(written_out(model, args), args, kwargs)
     literals, layouts = literal_names(program.graph), result_layouts(program)
     try:
         state = _read_fully(program, literals)

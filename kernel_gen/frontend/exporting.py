@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 from torch._decomp import get_decompositions
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
@@ -163,6 +164,32 @@ def decompose(
     except Exception as error:
         raise UnsupportedModel(
             f"torch cannot make the program functional: {_first_lines(str(error))}"
+        ) from error
+
+
+def transforms_gradients(program: torch.export.ExportedProgram) -> bool:
+    """Whether the program takes gradients itself (`torch.func.grad`, `vjp`), which its exported
+    form only wraps up."""
+    graphs = (m.graph for m in program.graph_module.modules() if isinstance(m, fx.GraphModule))
+    return any(
+        getattr(node.target, "__module__", None) == "torch._functorch.predispatch"
+        for graph in graphs
+        for node in graph.nodes
+        if node.op == "call_function"
+    )
+
+
+def written_out(function: Callable[..., Any], args: tuple[Any, ...]) -> nn.Module:
+    """The function with its gradients as operators of their own, at the shapes of `args`.
+
+    Tensors that it holds become constants. Raises UnsupportedModel with torch's reason.
+    """
+    try:
+        with _quiet(), torch.no_grad():
+            return make_fx(function)(*args)
+    except Exception as error:
+        raise UnsupportedModel(
+            f"torch cannot write the gradients out: {_first_lines(str(error))}"
         ) from error
 
 

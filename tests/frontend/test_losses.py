@@ -1,0 +1,59 @@
+"""Losses and their gradients, written out as programs of their own, against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kernel_gen.errors import UnsupportedModel
+from kernel_gen.frontend import capture
+from tests.frontend.as_eager import assert_as_eager, targets
+
+GENERATOR = torch.Generator().manual_seed(5)
+LOGITS = torch.randn(6, 9, generator=GENERATOR)
+TARGET = torch.tensor([0, 8, -100, 3, 3, 7])
+WEIGHT = torch.rand(9, generator=GENERATOR)
+SHARES = torch.softmax(torch.randn(6, 9, generator=GENERATOR), -1)
+IMAGE = torch.randn(2, 4, 3, 5, generator=GENERATOR), torch.randint(4, (2, 3, 5))
+
+LOSSES: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...]]] = {
+    "mean": (lambda x, t: F.cross_entropy(x, t), (LOGITS, TARGET)),
+    "sum": (lambda x, t: F.cross_entropy(x, t, reduction="sum"), (LOGITS, TARGET)),
+    "weighted": (lambda x, t, w: F.cross_entropy(x, t, weight=w), (LOGITS, TARGET, WEIGHT)),
+    "ignored": (lambda x, t: F.cross_entropy(x, t, ignore_index=3), (LOGITS, TARGET.clamp(0))),
+    "smoothed": (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), (LOGITS, TARGET)),
+    "shares": (lambda x, p: F.cross_entropy(x, p), (LOGITS, SHARES)),
+    "one row": (lambda x, t: F.cross_entropy(x, t), (LOGITS[0], TARGET[1])),
+    "pixels": (lambda x, t: F.cross_entropy(x, t), IMAGE),
+    "each row": (
+        lambda x, t, w: F.cross_entropy(x, t, weight=w, reduction="none").square().sum(),
+        (LOGITS, TARGET, WEIGHT),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss(name: str) -> None:
+    loss, args = LOSSES[name]
+    assert_as_eager(loss, args, exact=False)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_and_loss(name: str) -> None:
+    loss, args = LOSSES[name]
+    captured = assert_as_eager(torch.func.grad_and_value(loss), args, exact=False)
+    assert not targets(captured)
+
+
+def test_gradients_of_modules_are_refused_with_the_reason() -> None:
+    class Gradient(torch.nn.Module):
+        def forward(self, x: Tensor, t: Tensor) -> Any:
+            return torch.func.grad(F.cross_entropy)(x, t)
+
+    with pytest.raises(UnsupportedModel, match="torch"):
+        capture(Gradient(), (LOGITS, TARGET))
