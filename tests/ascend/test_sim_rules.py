@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kernel_gen.ascend import sim
 from kernel_gen.ascend.chips import load_chip
 from kernel_gen.ascend.sim import BuildError, SimResult, Simulator, build
 
@@ -51,6 +53,11 @@ _RULES = {
     "compare_count": ("compare-count", "100 elements"),
     "unsupported_type": ("unsupported-type", "int32_t"),
     "atomic_type": ("atomic-type", "half"),
+    "queue_foreign": ("queue-foreign", "not this queue's"),
+    "event_unowned": ("event-unowned", "event 0"),
+    "sync_kind": ("sync-kind", "cube core"),
+    "core_flag_overflow": ("core-flag-overflow", "16 times"),
+    "operand_memory": ("operand-memory", "expected L0A"),
     "deq_scale": ("deq-scale", "SetDeqScale"),
     "core_kind": ("core-kind", "vector core"),
     "core_hang": ("core-hang", "waits"),
@@ -86,6 +93,15 @@ def test_broken_rule_is_reported(broken: Callable[[str], SimResult], entry: str)
         start = next(i for i, text in enumerate(lines, 1) if f"ENTRY({entry})" in text)
         assert failure.file == "broken.cpp"
         assert start <= failure.line <= start + 16
+
+
+def test_rules_in_code_readme_and_tests_are_the_same() -> None:
+    folder = Path(sim.__file__).parent
+    text = "".join(path.read_text() for path in (folder / "runtime").glob("*.cpp"))
+    raised = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|race|alignment|capacity|uninitialised)"', text))
+    readme = (folder / "README.md").read_text().split("## Rules")[1].split("**Order**")[0]
+    documented = set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`", readme))
+    assert raised == documented == {code for code, _ in _RULES.values()}
 
 
 @pytest.mark.parametrize("entry", ["sound_meeting", "sound_bound_queue", "sound_addresses"])

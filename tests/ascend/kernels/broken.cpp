@@ -327,3 +327,42 @@ ENTRY(sound_addresses)
     WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
     DataCopy(Global(y), b, 1024);
 }
+ENTRY(queue_foreign)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> a, b;
+    pipe.InitBuffer(a, 1, 1024);
+    pipe.InitBuffer(b, 1, 1024);
+    LocalTensor<float> tensor = a.AllocTensor<float>();
+    b.EnQue(tensor);
+}
+ENTRY(event_unowned)
+{
+    TPipe pipe;
+    pipe.ReleaseEventID<HardEvent::V_S>(0);
+}
+ENTRY(sync_kind)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    SyncAll<true>();
+}
+ENTRY(core_flag_overflow)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    if (ASCEND_IS_AIC) {
+        for (int i = 0; i < 16; ++i) {
+            CrossCoreSetFlag<2, PIPE_FIX>(3);
+        }
+    }
+}
+ENTRY(operand_memory)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    TPipe pipe;
+    TBuf<QuePosition::A1> l1;
+    TBuf<QuePosition::CO1> l0c;
+    pipe.InitBuffer(l1, 1024);
+    pipe.InitBuffer(l0c, 1024);
+    LocalTensor<half> a = l1.Get<half>();
+    Mmad(l0c.Get<float>(), a, a, MmadParams(16, 16, 16, 0, false, true));
+}
