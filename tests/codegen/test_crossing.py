@@ -13,6 +13,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
+from kernel_gen.schedule.schedule import Choice
 from tests.codegen.kernel_bench import KernelBench, run_kernel
 from tests.codegen.kernel_graphs import GraphCase, case_of, single, tensor
 
@@ -31,7 +32,7 @@ def norm_gradient(rows: int, cols: int) -> Graph:
     b = GraphBuilder()
     x, g, weight = b.input(tensor(rows, cols)), b.input(tensor(rows, cols)), b.input(tensor(cols))
     square = b.op("mean", b.op("mul", x, x), dims=(1,), keepdim=True)
-    scale = b.op("rsqrt", b.op("add", square, b.constant(np.float32(1e-5))))
+    scale = b.op("rsqrt", b.op("add", square, b.constant(np.asarray(1e-5, np.float32))))
     normed, scaled = b.op("mul", x, scale), b.op("mul", g, weight)
     mean = b.op("mean", b.op("mul", scaled, normed), dims=(1,), keepdim=True)
     b.output(b.op("mul", scale, b.op("sub", scaled, b.op("mul", normed, mean))))
@@ -61,7 +62,7 @@ def test_equals_the_reference(compiler: Compiler, level: Target, axis: str) -> N
     for graph in GRAPHS.values():
         case = case_of(graph)
         for rows, keep in ((1, "none"), (4, "all"))[axis == "scalar" :]:
-            choices = {"axis": axis, "rows": rows, "cross": 1, "threads": "all"}
+            choices: dict[str, Choice] = {"axis": axis, "rows": rows, "cross": 1, "threads": "all"}
             template = bench.templates()["loops"]
             policies = next(
                 p.choices for p in template.space(case.lowered.nest, level).parameters
