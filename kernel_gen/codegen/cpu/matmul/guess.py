@@ -84,9 +84,11 @@ def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:
 
 
 def depths(problem: Problem) -> tuple[int, ...]:
-    """Choices of KC: k in 1, 2, 3, … equal blocks, multiples of 8, at most 2048 steps each."""
+    """Choices of KC: k in 1, 2, 3, … equal blocks, multiples of 8, at most 2048 steps each, or
+    more where a tile holds all rows and the weights are read once."""
     found = {-(-problem.k // (blocks * 8)) * 8 for blocks in _BLOCKS_OF_DEPTH}
-    good = sorted(d for d in found if 8 <= d <= 2048)
+    longest = 2048 if problem.m > _MAX_ROWS else 1 << 15
+    good = sorted(d for d in found if 8 <= d <= longest)
     return tuple(good) or (max(8, min(found, key=lambda d: abs(d - 512))),)
 
 
@@ -95,6 +97,16 @@ def depth(problem: Problem, target: Target, tile: Tile) -> int:
     room = target.l1_bytes * 5 // 8 // (tile.rows * problem.product.dtype.bytes)
     fitting = [d for d in depths(problem) if d <= max(room, 256)]
     return max(fitting, default=min(depths(problem)))
+
+
+def streamed_depth(problem: Problem, target: Target, tile: Tile) -> int:
+    """The longest block whose rows of A take a quarter of the second-level cache: each column
+    of B is then read from its begin to its end, with few breaks."""
+    nbytes = tile.rows * problem.product.dtype.bytes
+    return max(
+        (d for d in depths(problem) if d * nbytes <= target.l2_bytes // 4),
+        default=min(depths(problem)),
+    )
 
 
 def depth_of_column_tile(problem: Problem, target: Target, tile: Tile) -> int:

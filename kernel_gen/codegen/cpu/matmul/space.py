@@ -115,7 +115,7 @@ def _seed(
     streams = right is Operand.DIRECT and problem.m <= 4 * tile.rows
     return (
         ("tile", _tile_name(tile)),
-        ("kc", guess.shallow_depth(problem) if streams else guess.depth(problem, target, tile)),
+        ("kc", _depth(problem, target, tile, right)),
         ("mc", rows),
         ("nc", 128 if streams else guess.block_cols(problem, target, tile, rows)),
         ("left", str(left)),
@@ -128,6 +128,14 @@ def _seed(
         ("threads", "all" if _worth_a_team(problem) else "one"),
         *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
     )
+
+
+def _depth(problem: Problem, target: Target, tile: guess.Tile, right: Operand) -> int:
+    if right is Operand.DOT:
+        return guess.streamed_depth(problem, target, tile)
+    if right is Operand.DIRECT and problem.m <= 4 * tile.rows:
+        return guess.shallow_depth(problem)
+    return guess.depth(problem, target, tile)
 
 
 def _element(problem: Problem, target: Target) -> str:
