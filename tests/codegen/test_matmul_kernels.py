@@ -88,6 +88,16 @@ def test_vectors_along_depth_for_few_rows(bench: Bench, left: str, m: int, n: in
         bench.check(nest, bench.seed(nest, right="dot", kc=kc, left="call"), threads=2)
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 37, 81), (3, 50, 17), (6, 9, 131)])
+def test_bf16_weights_are_read_where_they_lie(bench: Bench, m: int, n: int, k: int) -> None:
+    """Odd rows begin at odd elements; blocks of depth end inside vectors."""
+    nest = build(Case(m, n, k, b=2, left="bmk", right="bnk", out="bmn", stored=DType.BF16))
+    for kc in (20, 136):
+        bench.check(nest, bench.seed(nest, right="dot", element="wide", kc=kc), threads=2)
+    joined = sections(Case(m, n, k, stored=DType.BF16), buffers=2, joint=True)
+    bench.check(joined, bench.seed(joined, right="dot", element="wide"), threads=2)
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (5, 3, 0)])
 def test_empty_extents(bench: Bench, m: int, n: int, k: int) -> None:
     """Nothing to sum gives zeros, nothing to store stores nothing."""
@@ -260,7 +270,9 @@ def test_products_of_one_left_operand_share_a_kernel(
 
 
 def test_every_seed_is_right(bench: Bench) -> None:
-    for case in (Case(65, 90, 700), Case(3, 200, 40, constant=False), Case(70, 33, 20, left="km")):
+    cases = [Case(65, 90, 700), Case(3, 200, 40, constant=False), Case(70, 33, 20, left="km")]
+    halves = [Case(m, 40, 50, right="nk", stored=DType.BF16) for m in (2, 40)]
+    for case in cases + halves:
         nest = build(case)
         for seed in TEMPLATE.space(nest, bench.target).seeds:
             bench.check(nest, dict(seed), threads=2)

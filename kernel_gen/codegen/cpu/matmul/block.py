@@ -126,13 +126,16 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
         else:
             at = [f"{d.offset} + n0 - col_shift + kb * {d.step}ll" for d in self.inputs.right]
             shift = f"(cols == {t.nr} ? {t.nr} : {tail}) - cols"
+        places = [f"right[{section}] + {text}" for section, text in enumerate(at)]
+        if self.inputs.right is not None and self.inputs.right[0].half:
+            s, stored = self.inputs.scalar, "(const unsigned short *)right"
+            places = [f"(const {s} *)({stored}[{n}] + {text})" for n, text in enumerate(at)]
         return "\n".join(
             [
                 f"{indent}const gaf_i64 col_shift = {shift};",
                 *(
-                    f"{indent}const {self.inputs.scalar} *const panel{section} ="
-                    f" right[{section}] + {text};"
-                    for section, text in enumerate(at)
+                    f"{indent}const {self.inputs.scalar} *const panel{section} = {place};"
+                    for section, place in enumerate(places)
                 ),
             ]
         )

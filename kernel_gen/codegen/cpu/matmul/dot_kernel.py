@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.matmul.fused import widen
 from kernel_gen.codegen.cpu.unit import Unit
 
 _SUMS = 12  # in registers: enough for two multiply-adds a cycle of latency four or five
@@ -30,6 +31,7 @@ class DotKernel:
     tile_ld: int
     lda: int
     ldb: int
+    half: bool = False  # B is bf16, the sums are fp32
 
     @property
     def group(self) -> int:
@@ -40,19 +42,24 @@ class DotKernel:
         """The C++ function `void symbol(A, B, C, k, first, cols)`."""
         add = lane_sum(unit, self.scalar, self.vector, self.lanes)
         s, group = self.scalar, self.group
+        kind = "unsigned short" if self.half else s
+        read = widen(unit, self.vector, self.lanes) if self.half else ("", "")
         return "\n".join(
             (
                 f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
-                f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first, "
+                f"const {s} *__restrict columns, {s} *__restrict C, gaf_i64 k, int first, "
                 "gaf_i64 cols) {",
+                f"  const {kind} *const B = (const {kind} *)columns;",
                 "  gaf_i64 j = 0;",
-                *self._columns(group, f"for (; j + {group} <= cols; j += {group})", add),
-                *self._columns(1, "for (; j < cols; ++j)", add),
+                *self._columns(group, f"for (; j + {group} <= cols; j += {group})", add, read),
+                *self._columns(1, "for (; j < cols; ++j)", add, read),
                 "}",
             )
         )  # fmt: skip
 
-    def _columns(self, group: int, head: str, add: str) -> list[str]:
+    def _columns(self, group: int, head: str, add: str, read: tuple[str, str]) -> list[str]:
+        """`read`: functions that widen a vector and an element of B; empty where none is needed."""
+        kind = f"*(const {self.vector}u *)" if not self.half else read[0]
         tile = [(i, g) for i in range(self.mr) for g in range(group)]
         lines = [f"  {head} {{", "    gaf_i64 q = 0;"]
         lines += [f"    {self.vector} s{i}_{g} = {{}};" for i, g in tile]
@@ -63,15 +70,14 @@ class DotKernel:
         ]
         for g in range(group):
             lines.append(
-                f"      const {self.vector} b{g} ="
-                f" *(const {self.vector}u *)(B + (j + {g}) * {self.ldb}ll + q);"
+                f"      const {self.vector} b{g} = {kind}(B + (j + {g}) * {self.ldb}ll + q);"
             )
             lines += [f"      s{i}_{g} += a{i} * b{g};" for i in range(self.mr)]
         lines.append("    }")
         lines += [f"    {self.scalar} t{i}_{g} = {add}(s{i}_{g});" for i, g in tile]
         lines.append("    for (; q < k; ++q) {")
         lines += [
-            f"      t{i}_{g} += A[{i * self.lda} + q] * B[(j + {g}) * {self.ldb}ll + q];"
+            f"      t{i}_{g} += A[{i * self.lda} + q] * {read[1]}(B[(j + {g}) * {self.ldb}ll + q]);"
             for i, g in tile
         ]
         lines.append("    }")

@@ -44,3 +44,24 @@ def join_halves(unit: Unit, vector: str, lanes: int) -> str:
     first = f"(({whole})x >> 16) & 0xffff"
     body = f"return ({vector})(({first}) | (({whole})y & -65536));"
     return unit.helper(name, f"static inline {vector} {name}({vector} x, {vector} y) {{ {body} }}")
+
+
+def widen(unit: Unit, vector: str, lanes: int) -> tuple[str, str]:
+    """`vector f(const u16 *p)` and `float g(u16 x)`: bf16 as fp32."""
+    whole, half = vector_type(unit, DType.I32, lanes), vector_type(unit, DType.BF16, lanes)
+    many, one = f"gaf_widen_{vector}", "gaf_widen_half"
+    load = f"__builtin_convertvector(*(const {half}u *)p, {whole})"
+    unit.helper(
+        many,
+        f"static inline {vector} {many}(const unsigned short *p) {{\n"
+        f"  return ({vector})({load} << 16);\n}}",
+    )
+    unit.helper(
+        one,
+        f"static inline float {one}(unsigned short x) {{\n"
+        "  const unsigned bits = (unsigned)x << 16;\n"
+        "  float value;\n"
+        "  __builtin_memcpy(&value, &bits, 4);\n"
+        "  return value;\n}",
+    )
+    return many, one

@@ -21,6 +21,7 @@ class Direct:
     offset: str
     line_stride: int
     step: int
+    half: bool = False  # stored as bf16 and widened where it is multiplied
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 from kernel_gen.codegen.cpu.matmul.inputs import Direct
 from kernel_gen.codegen.cpu.matmul.problem import Problem, extent, plain_load
@@ -34,20 +35,26 @@ def right_in_place(problem: Problem, mode: Operand) -> tuple[Direct, ...] | None
     """
     if len(problem.depth) > 1 or (not problem.cols and mode is Operand.DIRECT):
         return None
-    found = [_section_in_place(problem, number) for number in range(problem.sections)]
+    found = [_section_in_place(problem, number, mode) for number in range(problem.sections)]
     directs = tuple(direct for direct in found if direct is not None)
-    strides = {(direct.line_stride, direct.step) for direct in directs}
-    if len(directs) < len(found) or len(strides) > 1:
+    kinds = {(direct.line_stride, direct.step, direct.half) for direct in directs}
+    if len(directs) < len(found) or len(kinds) > 1:
         return None
-    ((line_stride, step),) = strides
+    ((line_stride, step, _),) = kinds
     return directs if (line_stride if mode is Operand.DIRECT else step) == 1 else None
 
 
-def _section_in_place(problem: Problem, number: int) -> Direct | None:
-    load = plain_load(problem.nest, problem.section(number).rhs)
-    if load is None or not _stored_as_summed(problem, load):
+def _section_in_place(problem: Problem, number: int, mode: Operand) -> Direct | None:
+    root = problem.section(number).rhs
+    load = plain_load(problem.nest, root)
+    if load is None:
         return None
-    return _direct(load, problem.cols[-1:], problem.depth)
+    half = mode is Operand.DOT and problem.product.dtype is DType.F32
+    half = half and _is_stored_bf16(problem, root)
+    if not half and not _stored_as_summed(problem, load):
+        return None
+    found = _direct(load, problem.cols[-1:], problem.depth)
+    return replace(found, half=half) if found else None
 
 
 def _stored_as_summed(problem: Problem, load: Load) -> bool:

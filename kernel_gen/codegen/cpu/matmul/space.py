@@ -54,7 +54,7 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
     first = _seed(problem, target, tiles[0], split, left[-1], right)
     wished = [
         first,
-        _with_other_element(first),
+        *((_with_other_element(first),) if right is not Operand.DOT else ()),
         *(
             _seed(problem, target, tiles[0], split, left[-1], mode)
             for mode in right_modes(problem)
@@ -123,7 +123,7 @@ def _seed(
         ("split", str(split)),
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
         ("prefetch", 8 if packed else 0),
-        *((("element", _element(problem, target)),) if holds_pairs(problem) else ()),
+        *((("element", _element(problem, target, packed)),) if holds_pairs(problem) else ()),
         ("ahead", _AHEAD[packed and problem.m >= _AHEAD_ROW_TILES * tile.rows]),
         ("threads", "all" if _worth_a_team(problem) else "one"),
         *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
@@ -138,10 +138,11 @@ def _depth(problem: Problem, target: Target, tile: guess.Tile, right: Operand) -
     return guess.depth(problem, target, tile)
 
 
-def _element(problem: Problem, target: Target) -> str:
+def _element(problem: Problem, target: Target, packed: bool) -> str:
     """Pairs of bf16 where instructions multiply them, or where reading the weights takes longer
     than taking pairs apart."""
-    return _ELEMENTS["avx512bf16" in target.features or problem.m <= _DOT_ROWS]
+    few = problem.m <= _DOT_ROWS
+    return _ELEMENTS[packed and (few or "avx512bf16" in target.features)]
 
 
 def _inner_blocks(problem: Problem, target: Target, tile: guess.Tile) -> dict[str, Choice]:
