@@ -82,7 +82,8 @@ def _following(node: Node) -> Callable[[Tensor], Tensor]:
 
 def library_call(program: Graph, nodes: Sequence[int]) -> ConvolutionCall | None:
     """The nodes as one call of the library's; None if it has none for them."""
-    if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
+    mkldnn = torch.backends.mkldnn
+    if not (mkldnn.is_available() and mkldnn.enabled):  # type: ignore[no-untyped-call]
         return None
     fused = fused_convolution(program, nodes)
     return None if fused is None else ConvolutionCall(program, fused)

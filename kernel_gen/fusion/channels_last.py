@@ -31,7 +31,7 @@ def channels_last(program: Graph, positions: Collection[int]) -> Graph:
     """The program with the chains of the convolutions at `positions` laid out anew; the program
     itself where there is nothing to change."""
     constants = constant_values(program)
-    fixed = {item.value for item in (*program.inputs, *program.outputs, *program.constants)}
+    fixed = {item.value for item in program.inputs} | {item.value for item in program.outputs}
     values = list(program.values)
     for chain in _chains(program, positions, constants):
         for value in chain - fixed - constants:

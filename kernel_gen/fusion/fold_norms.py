@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from kernel_gen.fusion.region import constant_values
 from kernel_gen.fusion.rewrite import Edit
+from kernel_gen.ir.call import shape_attr
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, Node
 
@@ -148,4 +149,4 @@ def _per_channel(edit: Edit, position: int, value: int, rank: int, dim: int, nam
     """(C) as (…, C, …) of `rank` dimensions, C at `dim`."""
     (channels,) = edit.values[value].shape
     shape = tuple(channels if d == dim else 1 for d in range(rank))
-    return edit.make(position, "reshape", (value,), name, shape=shape)
+    return edit.make(position, "reshape", (value,), name, shape=shape_attr(shape))

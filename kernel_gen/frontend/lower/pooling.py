@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, extent, lowers
 
@@ -60,7 +61,7 @@ def avg_pool(c: Lowering, a: Args) -> Result:
     return c.op("avg_pool", value, kernel=kernel, stride=stride, low=padding, high=padding)
 
 
-def _sizes(setting: int | list[int], a: Args) -> tuple[int, ...]:
+def _sizes(setting: int | Sequence[int], a: Args) -> tuple[int, ...]:
     """One value per pooled dimension: the kernel's list may hold one for all."""
     kernel = a["kernel_size"]
     count = 1 if isinstance(kernel, int) else len(kernel)
