@@ -138,6 +138,12 @@ def test_rows_are_finished_when_all_their_columns_are_summed(
                 bench.check(nest, point, threads=threads)
 
 
+@pytest.mark.parametrize(("m", "n"), [(4096, 4096), (2048, 50257), (3, 50257), (65536, 768)])
+def test_the_first_guess_has_room_for_whole_rows(bench: Bench, m: int, n: int) -> None:
+    nest = build(Case(m, n, 64, epilogue="softmax"))
+    assert not isinstance(TEMPLATE.schedule(nest, bench.target, bench.seed(nest)), Refusal)
+
+
 @pytest.mark.parametrize("out", ["nm", "bnm", "nbm"])
 def test_reductions_along_the_rows_of_a_product_swap_its_operands(bench: Bench, out: str) -> None:
     b = 3 if "b" in out else 1

@@ -133,8 +133,10 @@ def powers(limit: int) -> tuple[int, ...]:
 
 
 def block_rows(problem: Problem, target: Target, tile: Tile) -> int:
-    """MC in row tiles: packed rows of all of k take an eighth of the last cache, for each core."""
-    nbytes = tile.rows * max(problem.k, 1) * problem.product.dtype.bytes
+    """MC in row tiles: packed rows of all of k, and whole rows of sums if the epilogue needs them,
+    take an eighth of the last cache, for each core."""
+    width = problem.k + (problem.n * problem.sections if problem.finishes_rows else 0)
+    nbytes = tile.rows * max(width, 1) * problem.product.dtype.bytes
     room = max(1, target.l3_bytes // (4 * target.cores) // nbytes)
     choices = powers(-(-max(problem.m, 1) // tile.rows))
     return max(c for c in choices if c <= max(room, 4))

@@ -72,11 +72,13 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
 
 
 def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
-    """Threads that share rows read all of B, threads that share columns all of A."""
+    """Threads that share rows read all of B, threads that share columns all of A, and meet before
+    whole rows are finished."""
     row_tiles = -(-problem.m // tile.rows)
     if problem.b >= 2 * target.cores:
         return Split.BATCH
-    if problem.b * row_tiles >= 2 * target.cores and problem.m >= 2 * problem.n:
+    whole = problem.finishes_rows or problem.m >= 2 * problem.n
+    if problem.b * row_tiles >= 2 * target.cores and whole:
         return Split.ROWS
     return Split.COLS
 
