@@ -42,7 +42,8 @@ class Puller:
         self._strict = strict
         self._memo: dict[tuple[int, Indices, Guards], int] = {}
         self._inner_axes: dict[tuple[int, int], str] = {}
-        self._products: dict[int, Node] = {}  # by left operand; such products sum along one axis
+        # by left operand, however it is cast; such products sum along one axis
+        self._products: dict[int, Node] = {}
         self._around: list[tuple[Shape, Indices]] = []  # values being pulled, outermost first
 
     def shape(self, value: int) -> Shape:
@@ -208,13 +209,19 @@ class Puller:
         if node.op == "convolution":
             return pull_convolution(self, node, at, guards)
         lhs, rhs = node.inputs
-        first = self._products.setdefault(lhs, node)
+        first = self._products.setdefault(self._behind_casts(lhs), node)
         axis = self.inner_axis(first, len(self.shape(lhs)) - 1, self.taken(at, guards))
         inner, batch = axis_index(axis), self.shape(node.output)[:-2]
         left = (*broadcast_index(self.shape(lhs)[:-2], batch, at[:-2]), at[-2], inner)
         right = (*broadcast_index(self.shape(rhs)[:-2], batch, at[:-2]), inner, at[-1])
         args = self.pull(lhs, left, guards), self.pull(rhs, right, guards)
         return self.nest.add(Contract(*args, (axis,), self.dtype(node.output).compute))
+
+    def _behind_casts(self, value: int) -> int:
+        """The value that a chain of casts in the region begins with."""
+        while (made := self.region.producers.get(value)) is not None and made.node.op == "cast":
+            (value,) = made.node.inputs
+        return value
 
     def inside(self, index: Index, low: int, high: int) -> int:
         """Bool statement `low <= index < high`."""

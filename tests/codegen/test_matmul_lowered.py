@@ -78,6 +78,13 @@ def _gated(p: _Program) -> LoopNest:
     return p.nest(p.op("mul", p.op("silu", gate), up))
 
 
+def _gated_halves(p: _Program) -> LoopNest:
+    """Each product widens the input by a cast of its own; the sums still run along one axis."""
+    x = p.x(3, 24, dtype=DType.BF16)
+    gate, up = (p.op("linear", x, p.x(35, 24, dtype=DType.BF16)) for _ in "gu")
+    return p.nest(p.op("mul", p.op("silu", gate), up))
+
+
 def _heads_back(p: _Program) -> LoopNest:
     x = p.op("permute", p.x(2, 4, 9, 10), dims=(0, 2, 1, 3))
     y = p.op("linear", p.op("reshape", x, shape=(2, 9, 40)), p.w(30, 40))
@@ -178,6 +185,7 @@ PROGRAMS = [
     _norm_linear_gelu,
     _query_key_value,
     _gated,
+    _gated_halves,
     _heads_back,
     _scores,
     _embedding,
