@@ -180,7 +180,7 @@ def _operand(
         stride, contiguous = across, False
     else:
         return Refusal("operand-layout", f"buffer {buffer} has no contiguous axis")
-    if stride.const is not None and not 0 < stride.const <= _LONGEST_ROW:
-        if buffer != parts.out:
-            return Refusal("operand-layout", f"rows of buffer {buffer} are {stride.const} apart")
+    fits = stride.const is None or 0 < stride.const <= _LONGEST_ROW
+    if not fits and buffer != parts.out:
+        return Refusal("operand-layout", f"rows of buffer {buffer} are {stride.const} apart")
     return MatrixOperand(places[buffer], offset, stride, contiguous)

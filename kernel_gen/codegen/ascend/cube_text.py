@@ -5,8 +5,9 @@
             k in steps:    L1 -> L0A, L0B; Mmad into L0C
         L0C -> GM by Fixpipe, converted, with ReLU where the nest has one
 
-Fractals hold 16 rows of 32 B. L0A wants them row by row (ZZ), L0B column by column (ZN): an operand
-whose k is contiguous in memory comes that way from the copy, others are transposed on the way to L0.
+Fractals hold 16 rows of 32 B. L0A wants them row by row (ZZ), L0B column by column (ZN): an
+operand whose k is contiguous in memory comes that way from the copy, others are transposed on the
+way to L0.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ _LOAD_A = {
     (True, 2): """\
 for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
     LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
-             LoadData2DParams(0, static_cast<uint8_t>(kBlocks), static_cast<uint16_t>(UpTo(m, 16) / 16),
-                              0, 0, false, 0));
+             LoadData2DParams(0, static_cast<uint8_t>(kBlocks),
+                              static_cast<uint16_t>(UpTo(m, 16) / 16), 0, 0, false, 0));
 }""",
     (False, 2): """\
 for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
@@ -93,7 +94,7 @@ def can_load(left: bool, k_contiguous: bool, size: int) -> bool:
 
 CUBE_FUNCTIONS: dict[str, str] = {
     "CopyFractals": """\
-// `rows` rows of `cols` elements to columns of fractals in L1, whose rows are rounded up to 16: rows
+// `rows` rows of `cols` elements to columns of fractals in L1, with rows rounded up to 16: those
 // beyond are zero.
 template <typename T>
 __aicore__ inline void CopyFractals(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
@@ -124,7 +125,8 @@ __aicore__ inline void CopySlabs(const LocalTensor<T> &d, const GlobalTensor<T> 
     for (int32_t r = 0; r < rows; r += 16) {
         DataCopy(d[r / 16 * slab], x[r * stride],
                  Nd2NzParams(1, static_cast<uint16_t>(AtMost(16, rows - r)),
-                             static_cast<uint16_t>(cols), 0, static_cast<uint16_t>(stride), 16, 1, 0));
+                             static_cast<uint16_t>(cols), 0, static_cast<uint16_t>(stride), 16,
+                             1, 0));
     }
 }""",
 }
@@ -204,7 +206,7 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
     b_shape = "n, kLength" if p.rhs.k_contiguous else "kLength, n"
     slabs = not p.rhs.k_contiguous and p.size == 4
     copy_b = "CopySlabs" if slabs else "CopyFractals"
-    lines = [
+    return [
         f"LocalTensor<{kind}> a1 = a1Queue.AllocTensor<{kind}>();",
         f"CopyFractals(a1, {a_at}, {a_shape}, {p.lhs.stride.text()});",
         "a1Queue.EnQue(a1);",
@@ -234,7 +236,6 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
         "a1Queue.FreeTensor(a1);",
         "b1Queue.FreeTensor(b1);",
     ]
-    return lines
 
 
 def _element(operand: MatrixOperand, outer: str, k: str) -> str:

@@ -5,9 +5,9 @@ struct Blocking {
     int64_t m, n, k, chunk, tasks;
 };
 
-// Tiles of C for the cores: the fewest cycles of the slowest core, where a tile takes the longer of
-// its products (16 x 16 x 32 B a cycle) and of its operands' way from memory. Two buffers in L1, L0A
-// and L0B each, one in L0C.
+// Tiles of C for the cores: the fewest cycles of the slowest core, where a tile takes the longer
+// of its products (16 x 16 x 32 B a cycle) and of its operands' way from memory. Two buffers in L1,
+// L0A and L0B each, one in L0C.
 Blocking Block(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t size, int64_t cores,
                double bytesPerCycle)
 {

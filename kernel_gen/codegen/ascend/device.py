@@ -211,7 +211,8 @@ __aicore__ inline void SpreadRow(const LocalTensor<T> &d, const LocalTensor<T> &
     for (int32_t r = 0; r < rows; r++) {
         for (int32_t c = 0; c < width;) {
             const int32_t mask = AtMost(kLanes<T>, width - c);
-            const int32_t repeats = mask < kLanes<T> ? 1 : AtMost(kRepeats, (width - c) / kLanes<T>);
+            const int32_t repeats =
+                mask < kLanes<T> ? 1 : AtMost(kRepeats, (width - c) / kLanes<T>);
             Muls(d[r * pitch + c], v[r * kBlock<T>], static_cast<T>(1),
                  static_cast<uint64_t>(mask), static_cast<uint8_t>(repeats),
                  UnaryRepeatParams(1, 0, 8, 0));
@@ -223,8 +224,8 @@ __aicore__ inline void SpreadRow(const LocalTensor<T> &d, const LocalTensor<T> &
     "AccumulateTile": """\
 // a[r][c] = a[r][c] op v[r][c] where the tile has elements; other lanes of a stay neutral.
 template <typename Op, typename T>
-__aicore__ inline void AccumulateTile(const LocalTensor<T> &a, const LocalTensor<T> &v, int32_t rows,
-                                  int32_t cols, int32_t pitch)
+__aicore__ inline void AccumulateTile(const LocalTensor<T> &a, const LocalTensor<T> &v,
+                                      int32_t rows, int32_t cols, int32_t pitch)
 {
     if (rows == 1 || cols == pitch) {
         Op::Run(a, a, v, rows == 1 ? cols : rows * pitch);
@@ -251,8 +252,8 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
                  UnaryRepeatParams(1, 1, 8, step));
             for (int32_t c = lanes; c < cols; c += lanes) {
                 PipeBarrier<PIPE_V>();
-                Op::Run(w[r * lanes], w[r * lanes], a[r * pitch + c], AtMost(lanes, cols - c), repeats,
-                        BinaryRepeatParams(1, 1, 1, 8, 8, step));
+                Op::Run(w[r * lanes], w[r * lanes], a[r * pitch + c], AtMost(lanes, cols - c),
+                        repeats, BinaryRepeatParams(1, 1, 1, 8, 8, step));
             }
         }
         return;
@@ -289,8 +290,7 @@ __aicore__ inline void SumLanes(const LocalTensor<float> &d, const LocalTensor<f
                                 int32_t rows, int32_t lanes)
 {
     for (int32_t r = 0; r < rows; r += kRepeats) {
-        WholeReduceSum(d[r], w[r * 64], static_cast<int32_t>(lanes), AtMost(kRepeats, rows - r), 1, 1,
-                       8);
+        WholeReduceSum(d[r], w[r * 64], lanes, AtMost(kRepeats, rows - r), 1, 1, 8);
     }
 }""",
     "MaxLanes": """\
@@ -299,8 +299,8 @@ __aicore__ inline void MaxLanes(const LocalTensor<float> &d, const LocalTensor<f
                                 int32_t rows, int32_t lanes)
 {
     for (int32_t r = 0; r < rows; r += kRepeats) {
-        WholeReduceMax(d[r], w[r * 64], static_cast<int32_t>(lanes), AtMost(kRepeats, rows - r), 1, 1,
-                       8, ReduceOrder::ORDER_ONLY_VALUE);
+        WholeReduceMax(d[r], w[r * 64], lanes, AtMost(kRepeats, rows - r), 1, 1, 8,
+                       ReduceOrder::ORDER_ONLY_VALUE);
     }
 }""",
     "MinLanes": """\
@@ -309,8 +309,8 @@ __aicore__ inline void MinLanes(const LocalTensor<float> &d, const LocalTensor<f
                                 int32_t rows, int32_t lanes)
 {
     for (int32_t r = 0; r < rows; r += kRepeats) {
-        WholeReduceMin(d[r], w[r * 64], static_cast<int32_t>(lanes), AtMost(kRepeats, rows - r), 1, 1,
-                       8, ReduceOrder::ORDER_ONLY_VALUE);
+        WholeReduceMin(d[r], w[r * 64], lanes, AtMost(kRepeats, rows - r), 1, 1, 8,
+                       ReduceOrder::ORDER_ONLY_VALUE);
     }
 }""",
     "ScalarLanes": """\

@@ -293,7 +293,7 @@ class Elementwise:
         sign = w.emit(f"ShiftLeft({{d}}{u}, {low.token}{u}, {one}, {n});", "float", lanes, low)
         size, i = w.unary("Abs", a), ".ReinterpretCast<int32_t>()"
         text = f"Add({{d}}{i}, {size.token}{i}, {sign.token}{i}, {n});"
-        return w.emit(text, "float", lanes, size, sign)
+        return w.lanewise(text, "float", lanes, size, sign)
 
     def _power(self, a: Value, exponent: float) -> Value:
         w = self.w
@@ -502,7 +502,7 @@ class Elementwise:
             return w.constant(0, "int32_t", a.lanes)
         name = "ShiftLeft" if op == "shift_left" else "ShiftRight"
         text = f"{name}({{d}}, {a.token}, static_cast<int32_t>({by}), {n});"
-        return w.emit(text, "int32_t", a.lanes, a)
+        return w.lanewise(text, "int32_t", a.lanes, a)
 
     def _bitwise(self, op: str, a: Value, b: Value) -> Value:
         """On halves of words: the instructions know 16 bits only. a ^ b = (a | b) - (a & b)."""
@@ -513,7 +513,7 @@ class Elementwise:
         def call(name: str) -> Value:
             h = ".ReinterpretCast<uint16_t>()"
             text = f"{name}({{d}}{h}, {a.token}{h}, {b.token}{h}, 2 * {w.count(lanes)});"
-            return w.emit(text, "int32_t", lanes, a, b)
+            return w.lanewise(text, "int32_t", lanes, a, b)
 
         if op == "bitwise_xor":
             return w.binary("Sub", call("Or"), call("And"))

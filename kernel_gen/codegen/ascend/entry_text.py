@@ -1,8 +1,8 @@
 """The kernel's entry: phases in order, with the barriers and flags between them.
 
-Vector phases that read each other's results through the workspace are kept apart by a barrier of all
-vector cores; a product waits for the vector cores before it, and the vector phases after it for the
-cube cores, by flags between cores.
+Vector phases that read each other's results through the workspace are kept apart by a barrier of
+all vector cores; a product waits for the vector cores before it, and the vector phases after it for
+the cube cores, by flags between cores.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernel_gen.codegen.ascend.cube_text import CubePhase
 if TYPE_CHECKING:
     from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants
 
-# Flags: vector cores to their cube core, cube cores among themselves, cube core to its vector cores.
+# Flags: vector cores to their cube core, cube cores among themselves, and back to the vector cores.
 _PREPARED, _MULTIPLIED, _READY = 0, 1, 2
 
 

@@ -1,4 +1,4 @@
-"""The text of a vector kernel: header comment, device functions, a class with one method per phase."""
+"""The text of a kernel: header comment, device functions, a class with one method per phase."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Buffers for values by lifetime, barriers between dependent vector instructions, and the text.
 
-Two values share a buffer if they have the same kind of lanes and width, and one is read for the last
-time before the other is written. Queues give each load and store its own double buffer.
+Two values share a buffer if they have the same kind of lanes and width, and one is read for the
+last time before the other is written. Queues give each load and store its own double buffer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lay_out(body: Body, depth: int, indent: str) -> Layout:
     return layout
 
 
-# ---- lifetimes -------------------------------------------------------------------------------------
+# ---- lifetimes -----------------------------------------------------------------------------------
 
 
 def _numbered(body: Body, start: int = 0) -> Iterator[tuple[int, Step | Loop, int]]:
@@ -100,8 +100,13 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
             if value.number in names:
                 continue
             kind = (value.lanes, SIZES[value.ctype])
+            dying = _overwritten(item, ends, names, kind, position)
             if value.home != "calc":
                 names[value.number] = _queue(layout, value, depth)
+            elif dying is not None:
+                names[value.number] = names[dying.number]
+                busy = [b for b in busy if b[2] != names[dying.number]]
+                busy.append((ends[value.number], kind, names[value.number]))
             elif free.get(kind):
                 names[value.number] = free[kind].pop()
                 busy.append((ends[value.number], kind, names[value.number]))
@@ -111,6 +116,21 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
                 names[value.number] = room.name
                 busy.append((ends[value.number], kind, room.name))
     return names
+
+
+def _overwritten(
+    step: Step,
+    ends: dict[int, int],
+    names: dict[int, str],
+    kind: tuple[Lanes, int],
+    position: int,
+) -> Value | None:
+    """An operand that nothing reads after the step and whose buffer the result may take."""
+    for value in step.reads if step.in_place else ():
+        same = (value.lanes, SIZES[value.ctype]) == kind and value.home == "calc"
+        if same and not value.pinned and ends[value.number] == position:
+            return value
+    return None
 
 
 def _queue(layout: Layout, value: Value, depth: int) -> str:
@@ -128,7 +148,7 @@ def _queue(layout: Layout, value: Value, depth: int) -> str:
     return name
 
 
-# ---- printing --------------------------------------------------------------------------------------
+# ---- printing ------------------------------------------------------------------------------------
 
 
 class _Printer:

@@ -68,6 +68,7 @@ class PhaseEmitter:
         self._pending: list[tuple[FlatStore | Shared, Value]] = []
         self._loads = self._stores = 0
         self._head_known = False
+        self._once_queue: int | None = None
         self._live = nest.statement_axes()
         self._addresses = Addresses(nest, places)
         self._reader = Reader(self._w, nest, self._addresses, roles.row, roles.col)
@@ -226,11 +227,10 @@ class PhaseEmitter:
         roots += [self.nest.stores[k].statement for k in stage.stores]
         for number in sorted(closure(self.nest, roots, frozenset(reductions(self.nest)))):
             s = self.nest.statements[number]
-            if not set(self.roles.walked) & self._live[number] and not self._is_index(number):
-                if (isinstance(s, Reduce) and number not in self._memos[0]) or not isinstance(
-                    s, Reduce
-                ):
-                    self._value(number)
+            known = isinstance(s, Reduce) and number in self._memos[0]
+            walked = set(self.roles.walked) & self._live[number]
+            if not (walked or known or self._is_index(number)):
+                self._value(number)
 
     def _is_index(self, number: int) -> bool:
         """Whether a statement serves as an index only, which the scalar unit reads itself."""
@@ -339,7 +339,7 @@ class PhaseEmitter:
                 extent = self._extent(self.roles.col)
                 self._declare(f"const int32_t allCols = static_cast<int32_t>({extent});")
             self._head_known = True
-            made = self._loaded(number, load)
+            made = self._loaded(number, load, once=True)
             for step in steps_of(self._w.body):
                 step.text = re.sub(r"\bcn\b", "tileCols", re.sub(r"\bcols\b", "allCols", step.text))
                 for value in step.writes:
@@ -353,17 +353,26 @@ class PhaseEmitter:
         plain = not load.guards and not load.at.statements() and load.at.is_affine_in(roles.col)
         return whole and plain and load.at.axes() == {roles.col} and self._loads < MOST_QUEUES - 1
 
-    def _loaded(self, number: int, load: FlatLoad) -> Value:
+    def _loaded(self, number: int, load: FlatLoad, *, once: bool = False) -> Value:
         place = self.places[load.buffer]
         stored = self.nest.buffers[load.buffer].type.dtype
-        return self._reader.converted(self._read(load, place, number), stored, load.dtype)
+        return self._reader.converted(
+            self._read(load, place, number, once=once), stored, load.dtype
+        )
 
-    def _read(self, load: FlatLoad, place: Place, number: int) -> Value:
-        """A tile of a load; loads beyond the last queue share it, each copied away at once."""
+    def _read(self, load: FlatLoad, place: Place, number: int, *, once: bool = False) -> Value:
+        """A tile of a load; loads beyond the last queue share it, each copied away at once, and so
+        do those before the tasks that are converted at once."""
         last = MOST_QUEUES - 1
         queue = min(self._loads, last)
+        converts = once and place.ctype != HELD[load.dtype]
+        if converts and self._once_queue is not None:
+            queue = self._once_queue
         v = self._reader.load(load, place, self._lanes(number), self._bound, queue)
+        if v.home == "in" and queue == self._once_queue:
+            return v
         if v.home == "in":
+            self._once_queue = queue if converts and queue != last else self._once_queue
             self._loads += 1
             if queue == last:
                 count = self._w.count(v.lanes)

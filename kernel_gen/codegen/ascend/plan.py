@@ -1,4 +1,4 @@
-"""From nests to the sections of a kernel: phases laid out for the vector cores, and what they share.
+"""From nests to the sections of a kernel: phases laid out for the vector cores; what they share.
 
 A kernel is a list of sections, vector phases and at most one product for the cube cores. Each phase
 is there whole and, where whole rows may not fit the unified buffer, walked in steps as well.

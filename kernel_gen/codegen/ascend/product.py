@@ -42,7 +42,7 @@ class ProductAxes:
 
 @dataclass(frozen=True, slots=True)
 class SplitNest:
-    """`prologue` and `epilogue` are nests without products, None where there is nothing to do. Their
+    """`prologue` and `epilogue` are nests without products, None where nothing is to do. Their
     extra buffers follow the nest's own: `left`/`right` are buffers of the operands, `out` that of
     the result; `lhs`, `rhs` and `result` say where their elements lie."""
 
@@ -208,7 +208,7 @@ def _pruned(
     statements: tuple[object, ...],
     stores: tuple[FlatStore, ...],
 ) -> FlatNest:
-    """A nest with what `stores` need only; statements keep their numbers, others become constants."""
+    """A nest with what `stores` need only; statements keep their numbers, others are constants."""
     whole = replace(nest, buffers=tuple(buffers), statements=statements, stores=stores)  # type: ignore[arg-type]
     roots = [s.statement for s in stores]
     for store in stores:

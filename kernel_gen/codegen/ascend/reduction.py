@@ -54,7 +54,7 @@ class Reductions:
         """Each row to one element: at most 64 lanes first, then those."""
         w = self.w
         wide = w.new(v.ctype, Lanes.WIDE if to is Lanes.ROW else Lanes.BLOCK)
-        row = Lanes.ROW if v.lanes is Lanes.ROW else Lanes.COL
+        row = Lanes.ROW if v.lanes is Lanes.ROW else Lanes.HALF
         scratch = w.new(v.ctype, row)
         w.step(
             f"FoldCols<{_FOLDS[op]}Op>({wide.token}, {v.token}, {scratch.token}, {rows}, {cols}, "

@@ -68,7 +68,7 @@ def phase_accesses(nest: FlatNest, phase: Phase) -> list[FlatLoad | FlatStore]:
 
 def _order(nest: FlatNest, phase: Phase) -> list[str]:
     """Axes that may be a tile's, in the order of the nest."""
-    axes = {*phase.outer, *phase.inner} - {PART.name}
+    axes = {a for a in phase.outer if a != PART.name} | set(phase.inner)
     return [a.name for a in nest.axes if a.name in axes]
 
 
@@ -79,7 +79,7 @@ def column_axes(nest: FlatNest, phase: Phase) -> list[str]:
     stores = [a for a in accesses if isinstance(a, FlatStore)]
     order = _order(nest, phase)
     if not order:
-        return [NO_COLUMN if PART in nest.axes else nest.axes[-1].name]
+        return [NO_COLUMN]
 
     def unit(access: FlatLoad | FlatStore, axis: str) -> bool:
         return access.at.is_affine_in(axis) and access.at.coeff(axis).const == 1

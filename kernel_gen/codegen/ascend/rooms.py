@@ -14,6 +14,7 @@ _LANES = {
     Lanes.ROW: "tileRows",
     Lanes.WIDE: "tileHeight * 64",
     Lanes.CROSS: "tileCross",
+    Lanes.HALF: "UpTo(pitch / 2, 64)",
 }
 
 
@@ -40,6 +41,7 @@ def room_bytes(room: Room, height: int, width: int, align: int, unit_lanes: int)
         Lanes.COL: up(pitch, unit_lanes),
         Lanes.ROW: up(height, unit_lanes),
         Lanes.WIDE: height * 64,
+        Lanes.HALF: up(pitch // 2, 64),
         Lanes.CROSS: up(pitch * up(height, 16), unit_lanes),
     }.get(room.lanes, unit_lanes)
     if room.lanes is Lanes.BLOCKS:

@@ -58,7 +58,7 @@ def shaped(nest: LoopNest) -> Shaped:
     return Shaped(flat, derived)
 
 
-# ---- merging ---------------------------------------------------------------------------------------
+# ---- merging -------------------------------------------------------------------------------------
 
 
 def _merged(nest: FlatNest, position: int, derived: dict[str, Poly]) -> FlatNest | None:

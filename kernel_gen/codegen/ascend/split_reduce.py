@@ -3,8 +3,9 @@
     s = sum x over r          part[p] = sum x over r in part p     (core p)
                               s = sum part over p
 
-The number of parts is the extent of a further axis that the tiling function decides per shape. Taken
-where one phase has too few rows for the cores and nothing of it is stored but results of rows.
+The number of parts is the extent of a further axis that the tiling function decides per shape.
+Taken where one phase has too few rows for the cores and nothing of it is stored but results of
+rows.
 """
 
 from __future__ import annotations

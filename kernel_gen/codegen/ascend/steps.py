@@ -1,8 +1,8 @@
 """What a kernel does inside the unified buffer (UB): values, instructions and loops, before layout.
 
-A `Value` is one tensor in UB, written once (accumulators: updated in place). A `Step` is a few lines
-of Ascend C in which `@7@` stands for value 7. `kernel_gen.codegen.ascend.layout` gives values buffers
-by lifetime and puts barriers between dependent vector instructions.
+A `Value` is one tensor in UB, written once (accumulators: updated in place). A `Step` is a few
+lines of Ascend C in which `@7@` stands for value 7. `kernel_gen.codegen.ascend.layout` gives values
+buffers by lifetime and puts barriers between dependent vector instructions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class Lanes(StrEnum):
     COL = "col"  # one element per column
     ONE = "one"
     WIDE = "wide"  # 64 elements per row: partial sums
+    HALF = "half"  # half a row: a scratch row of sums
     BLOCKS = "blocks"  # one block of 32 B per row, all lanes equal
     BLOCK = "block"  # 8 blocks of 32 B, all lanes equal
     CROSS = "cross"  # a transposed tile: `pitch` rows of `tileHeight` lanes, rounded up to 16
@@ -63,12 +64,14 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """Lines of text, the values they read and write, and whether the vector unit runs them."""
+    """Lines of text, the values they read and write, and whether the vector unit runs them.
+    `in_place`: lane by lane, so that the result may overwrite an operand of its own shape."""
 
     text: str
     reads: tuple[Value, ...] = ()
     writes: tuple[Value, ...] = ()
     vector: bool = True
+    in_place: bool = False
 
 
 @dataclass(slots=True, eq=False)

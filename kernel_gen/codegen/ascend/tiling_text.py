@@ -1,8 +1,9 @@
 """The tiling data struct, the tiling function and the launcher of a vector kernel, as text.
 
-The tiling function runs on the host. It takes the program's dimensions, and picks for each phase the
-tile's height and width, whole rows or steps, and the number of cores: from a tuned point of a nearby
-shape where there is one, else by a cost expression over all splits that fit the unified buffer.
+The tiling function runs on the host. It takes the program's dimensions, and picks for each phase
+the tile's height and width, whole rows or steps, and the number of cores: from a tuned point of a
+nearby shape where there is one, else by a cost expression over all splits that fit the unified
+buffer.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ int64_t Shares(int64_t cores, int64_t rows, int64_t walked, int64_t work)
 """
 
 _COMMON = """\
-// One way to run a phase. A free extent may be cut into tiles; a split one is shared by cores, others
-// are walked by one core.
+// One way to run a phase. A free extent may be cut into tiles; a split one is shared by cores,
+// others are walked by one core.
 struct Way {
     int64_t rows, cols, outer, walked;
     bool freeRows, freeCols, splitRows, splitCols;
@@ -97,8 +98,8 @@ struct Tile {
     double cycles;
 };
 
-// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap, so that one tile
-// more than its share is seen.
+// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap, so that one
+// tile more than its share is seen.
 double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int64_t *tasks)
 {
     const int64_t down = Parts(way.rows, height), across = Parts(way.cols, width);
@@ -146,7 +147,7 @@ Tile Choose(const Way &way, int64_t lanes, int64_t cores)
 def tiling_text(
     plan: KernelPlan, symbol: str, limits: Limits, lanes: int, tuned: Sequence[TunedPoint]
 ) -> str:
-    """The tiling function's source. `lanes` bounds a tile where no tuned point does (0: nothing)."""
+    """The tiling function's source. `lanes` bounds a tile where no tuned point does (0: no)."""
     vectors = [s for s in plan.sections if isinstance(s, PhaseVariants)]
     lines = [
         f"// Tiling of {symbol}: runs on the host, once per shape.",
@@ -240,8 +241,8 @@ def _function(
 ) -> list[str]:
     dims = plan.dims
     lines = [
-        f"// dims: {', '.join(dims) or 'none'}. Returns 0; 1 for another number of dims; 2 where no "
-        "tile fits.",
+        f"// dims: {', '.join(dims) or 'none'}. Returns 0; 1 for another number of dims; 2 where "
+        "no tile fits.",
         f'extern "C" int tiling_{symbol}(const int64_t *dims, int nDims, {symbol}_Tiling *out,',
         "    uint32_t *blockDim, uint64_t *workspaceBytes)",
         "{",

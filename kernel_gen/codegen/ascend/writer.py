@@ -21,8 +21,8 @@ HELD = {
     DType.I16: "int32_t", DType.I8: "int32_t", DType.U8: "int32_t", DType.BOOL: "half",
     DType.I64: "int32_t",
 }  # fmt: skip
-"""Type in which a value of a dtype is held in UB. Narrow floats are computed in fp32, narrow integers
-in int32 (and wrapped), bools are 0 or 1 in half. i64 is held in 32 bits where it is a position."""
+"""Type in which a value of a dtype is held in UB. Narrow floats are computed in fp32, narrow
+integers in int32 (and wrapped), bools are 0 or 1 in half, i64 in 32 bits where it is a position."""
 
 _COUNTS = {Lanes.FULL: "n", Lanes.ROW: "rn", Lanes.COL: "cn"}
 
@@ -75,8 +75,9 @@ class Writer:
         writes: tuple[Value, ...] = (),
         *,
         vector: bool = True,
+        in_place: bool = False,
     ) -> None:
-        self.body.append(Step(text, reads, writes, vector))
+        self.body.append(Step(text, reads, writes, vector, in_place))
 
     @contextmanager
     def loop(self, head: str) -> Iterator[None]:
@@ -107,19 +108,27 @@ class Writer:
         self.step(text.replace("{d}", made.token), reads, (made,))
         return made
 
+    def lanewise(self, text: str, ctype: str, lanes: Lanes, *reads: Value) -> Value:
+        """The same for an instruction that may overwrite an operand."""
+        made = self.new(ctype, lanes)
+        self.step(text.replace("{d}", made.token), reads, (made,), in_place=True)
+        return made
+
     # ---- instructions --------------------------------------------------------------------------
 
     def unary(self, name: str, a: Value) -> Value:
-        return self.emit(f"{name}({{d}}, {a.token}, {self.count(a.lanes)});", a.ctype, a.lanes, a)
+        return self.lanewise(
+            f"{name}({{d}}, {a.token}, {self.count(a.lanes)});", a.ctype, a.lanes, a
+        )
 
     def scalar(self, name: str, a: Value, value: float | int | bool) -> Value:
         """Adds, Muls, Maxs, Mins and their kin."""
         text = f"{name}({{d}}, {a.token}, {literal(value, a.ctype)}, {self.count(a.lanes)});"
-        return self.emit(text, a.ctype, a.lanes, a)
+        return self.lanewise(text, a.ctype, a.lanes, a)
 
     def cast(self, a: Value, ctype: str, mode: str) -> Value:
         text = f"Cast({{d}}, {a.token}, RoundMode::CAST_{mode}, {self.count(a.lanes)});"
-        return self.emit(text, ctype, a.lanes, a)
+        return self.lanewise(text, ctype, a.lanes, a)
 
     def constant(self, value: float | int | bool, ctype: str, lanes: Lanes) -> Value:
         return self.emit(
@@ -131,7 +140,7 @@ class Writer:
         lanes = self.join(a.lanes, b.lanes)
         if a.lanes is b.lanes:
             text = f"{name}({{d}}, {a.token}, {b.token}, {self.count(lanes)});"
-            return self.emit(text, a.ctype, lanes, a, b)
+            return self.lanewise(text, a.ctype, lanes, a, b)
         if lanes not in (a.lanes, b.lanes):
             a = self.spread(a, lanes)
         swapped = a.lanes is not lanes
@@ -140,13 +149,13 @@ class Writer:
         if narrow.lanes is Lanes.ONE:
             one = self.blocks(narrow)
             text = f"OneWise{kind}({{d}}, {wide.token}, {one.token}, {self.count(lanes)});"
-            return self.emit(text, a.ctype, lanes, wide, one)
+            return self.lanewise(text, a.ctype, lanes, wide, one)
         if narrow.lanes is Lanes.COL:
             text = f"ColWise{kind}({{d}}, {wide.token}, {narrow.token}, rows, pitch, n);"
-            return self.emit(text, a.ctype, lanes, wide, narrow)
+            return self.lanewise(text, a.ctype, lanes, wide, narrow)
         blocks = self.blocks(narrow)
         text = f"RowWise{kind}({{d}}, {wide.token}, {blocks.token}, rows, pitch, n);"
-        return self.emit(text, a.ctype, lanes, wide, blocks)
+        return self.lanewise(text, a.ctype, lanes, wide, blocks)
 
     def join(self, a: Lanes, b: Lanes) -> Lanes:
         return lanes_of(a.axes[0] or b.axes[0], a.axes[1] or b.axes[1])
@@ -213,7 +222,7 @@ class Writer:
             f"SELMODE::VSEL_TENSOR_{mode}_MODE, {self.count(a.lanes)});"
         )
         reads = (bits, a, b) if isinstance(b, Value) else (bits, a)
-        return self.emit(text, a.ctype, a.lanes, *reads)
+        return self.lanewise(text, a.ctype, a.lanes, *reads)
 
     def as_half(self, v: Value) -> Value:
         """A bool as 0 or 1."""
