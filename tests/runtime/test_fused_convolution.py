@@ -6,16 +6,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from kernel_gen.frontend import capture
+from kernel_gen.frontend.captured import Captured
+from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.group import FrameworkGroup, FusionPlan
-from kernel_gen.fusion.region import make_group
+from kernel_gen.fusion.library import constant_group
+from kernel_gen.fusion.region import constant_nodes, make_group
+from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.fused_convolution import fused_convolution
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.key import plan_key
+from kernel_gen.runtime.layout import constant_inputs
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.torch_glue import TorchPlan
+from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
 from tests.runtime.small_plans import SUMMARY, TARGET, f32
 
 ACTIVATIONS = {
@@ -100,3 +106,54 @@ def test_only_what_the_library_applies_is_one_kernel(added: bool) -> None:
             call = fused_convolution(graph, range(len(graph.nodes)))
             assert call is not None
             assert call.is_one_kernel(graph) is whole
+
+
+class Normed(torch.nn.Module):
+    """A convolution, a norm and an activation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(6, 4, 3, padding=1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = F.silu(self.norm(self.conv(x)))
+        return result
+
+
+def test_a_folded_norm_is_folded_again_when_the_plan_is_bound_again(compiler: Compiler) -> None:
+    module, x = Normed().eval(), torch.randn(2, 6, 5, 7)
+    captured = capture(module, (x,))
+    program = apply_rules(captured.graph, load_rules()).program
+    constant = constant_nodes(program)
+    folded = constant_group(program, frozenset(v for i in constant for v in _made(program, i)))
+    left = [i for i in range(len(program.nodes)) if i not in constant]
+    group = make_group(program, left)
+    library = FrameworkGroup(group.nodes, group.inputs, group.outputs, "library", ".")
+    assert folded is not None
+    cover = FusionPlan((folded, library))
+    key = plan_key(captured.graph, TARGET)
+    plan = assemble(program, captured.graph, key, cover, [], TARGET, compiler, SUMMARY)
+    for _ in range(2):
+        bound, given = _bound(plan, captured, module, x)
+        with torch.no_grad():
+            torch.testing.assert_close(bound(given, 1)[0], module(x))
+        # one of them changed: whoever holds the binding is told to bind anew
+        assert len(bound.snapshots) == len(constant_inputs(program))
+        with torch.no_grad():
+            module.norm.running_var.uniform_(0.5, 2.0)
+            module.norm.bias.normal_()
+
+
+def _made(program: Graph, node: int) -> tuple[int, ...]:
+    return program.nodes[node].outputs
+
+
+def _bound(
+    plan: Plan, captured: Captured, module: torch.nn.Module, x: torch.Tensor
+) -> tuple[BoundPlan, list[torch.Tensor]]:
+    """The plan bound to the module as it is now, and the call's inputs."""
+    tensors = captured.bind(module, captured.flatten([x]) or [])
+    pairs = list(zip(tensors, plan.program.inputs, strict=True))
+    constants = [t for t, item in pairs if item.kind is not InputKind.USER]
+    return TorchPlan(plan).bind(constants), [t for t, item in pairs if item.kind is InputKind.USER]
