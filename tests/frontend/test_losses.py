@@ -50,6 +50,17 @@ def test_gradient_and_loss(name: str) -> None:
     assert not targets(captured)
 
 
+@pytest.mark.parametrize("norm", [F.layer_norm, F.rms_norm])
+def test_gradients_of_norms(norm: Callable[..., Tensor]) -> None:
+    weight = torch.rand(9, generator=GENERATOR)
+
+    def pulled_back(x: Tensor, w: Tensor, g: Tensor) -> Any:
+        return torch.func.vjp(lambda x, w: norm(x, (9,), w), x, w)[1](g)
+
+    captured = assert_as_eager(pulled_back, (LOGITS, weight, SHARES), exact=False)
+    assert not targets(captured)
+
+
 def test_gradients_of_modules_are_refused_with_the_reason() -> None:
     class Gradient(torch.nn.Module):
         def forward(self, x: Tensor, t: Tensor) -> Any:

@@ -30,7 +30,24 @@ def layer_norm(c: Lowering, a: Args) -> Result:
         weight=weight is not None,
         bias=bias is not None,
     )
-    return found if len(c.used) == 1 else _only_first(c, found)
+    if len(c.used) == 1:
+        return found
+    return [found, *_row_statistics(c, value, len(a["normalized_shape"]), float(a["eps"]))]
+
+
+def _row_statistics(c: Lowering, value: Val, axes: int, eps: float) -> list[Val | None]:
+    """Mean and 1 / sqrt(variance + eps) of the last `axes` dims, kept as ones, where used."""
+    wide = c.cast(value, value.dtype.compute)
+    dims = tuple(range(value.rank - axes, value.rank))
+    held = c.out[1].dtype if c.out[1] is not None else wide.dtype
+    mean, inverse = None, None
+    if c.used[1]:
+        mean = c.cast(c.op("mean", wide, dims=dims, keepdim=True), held)
+    if c.used[2]:
+        variance = c.op("var", wide, dims=dims, keepdim=True, correction=0.0)
+        shifted = c.op("add", variance, c.number(eps, wide.dtype))
+        inverse = c.cast(c.op("rsqrt", shifted), held)
+    return [mean, inverse]
 
 
 @lowers("rms_norm _fused_rms_norm")
