@@ -366,3 +366,21 @@ ENTRY(operand_memory)
     LocalTensor<half> a = l1.Get<half>();
     Mmad(l0c.Get<float>(), a, a, MmadParams(16, 16, 16, 0, false, true));
 }
+ENTRY(repeat_limit)
+{
+    Loaded in(x);
+    WholeReduceSum(in.tensor, in.tensor, 64, 256, 1, 1, 0);
+}
+ENTRY(mask_limit)
+{
+    Loaded in(x);
+    Abs(in.tensor, in.tensor, 128, 1, UnaryRepeatParams(1, 1, 8, 8));
+}
+ENTRY(gm_other_argument)
+{
+    // Far enough beyond x to lie in y: still out of bounds of x.
+    Loaded in(x);
+    PipeBarrier<PIPE_ALL>();
+    const int64_t apart = reinterpret_cast<__gm__ float *>(y) - reinterpret_cast<__gm__ float *>(x);
+    DataCopy(in.tensor, Global(x)[static_cast<uint64_t>(apart)], 64);
+}

@@ -99,10 +99,10 @@ bool ValidComparison(const Vector &v, Where where)
 void CompareLanes(const Vector &v, Where where)
 {
     Simulation &sim = Sim();
-    if (!ValidComparison(v, where)) {
+    const uint32_t size = SizeOf(v.src[0].type);
+    if (!ValidComparison(v, where) || !ValidLanes(v, size, where)) {
         return;
     }
-    const uint32_t size = SizeOf(v.src[0].type);
     Vector lanes = v;
     lanes.dst = v.src[0];
     lanes.dst_stride = v.src_stride[0];
@@ -147,7 +147,7 @@ void SelectLanes(const Vector &v, const Operand &mask, Where where)
     Simulation &sim = Sim();
     const uint32_t size = SizeOf(v.dst.type);
     const std::vector<Run> runs = RunsOf(v, size);
-    if (runs.empty()) {
+    if (runs.empty() || !ValidLanes(v, size, where)) {
         return;
     }
     Instruction instruction(v.op, Pipe::V, where);

@@ -221,14 +221,14 @@ bool Instruction::Legal(const Operand &operand, uint64_t low, uint64_t high, uin
     Simulation &sim = Sim();
     const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
     if (operand.memory == Memory::GM) {
-        const GlobalBuffer *buffer = sim.Find(low);
+        const GlobalBuffer *buffer = sim.Find(operand.low);
         if (low % SizeOf(operand.type) != 0) {
             sim.Fail("gm-alignment", where_,
                      Format("%s: GM address is not a multiple of sizeof(%s)", NameOf(op_),
                             NameOf(operand.type)));
             return false;
         }
-        if (buffer == nullptr || high > buffer->low + buffer->bytes) {
+        if (buffer == nullptr || low < buffer->low || high > buffer->low + buffer->bytes) {
             sim.Fail("gm-out-of-bounds", where_,
                      buffer == nullptr
                          ? Format("%s: GM address outside of every argument", NameOf(op_))

@@ -9,6 +9,7 @@ namespace gafsim
 namespace
 {
 
+constexpr uint32_t kMaxRepeats = 255;
 constexpr uint64_t kBanks = 16;
 constexpr uint64_t kBankRow = kBanks * kBlockBytes;  // 512 B
 constexpr uint64_t kBankColumn = 64 * 1024;          // addresses of one set of 16 banks
@@ -140,6 +141,30 @@ std::vector<Run> RunsOf(const Vector &v, uint32_t widest)
         left -= now;
     }
     return runs;
+}
+
+bool ValidLanes(const Vector &v, uint32_t widest, Where where)
+{
+    if (v.lanes.counted) {
+        return true;
+    }
+    if (v.lanes.repeats > kMaxRepeats) {
+        Sim().Fail(
+            "repeat-limit", where,
+            Format("%s: %u repeats, at most %u", NameOf(v.op), v.lanes.repeats, kMaxRepeats));
+        return false;
+    }
+    const uint64_t lanes = kRepeatBytes / widest;
+    const uint64_t beyond = lanes >= 128  ? 0
+                            : lanes >= 64 ? v.lanes.mask[1]
+                                          : v.lanes.mask[1] | (v.lanes.mask[0] >> lanes);
+    if (!v.lanes.from_register && !Running().counter_mode && beyond != 0) {
+        Sim().Fail("mask-limit", where,
+                   Format("%s: the mask selects lanes beyond the %llu of a repeat", NameOf(v.op),
+                          static_cast<unsigned long long>(lanes)));
+        return false;
+    }
+    return true;
 }
 
 double RepeatsOf(const Vector &v, uint32_t widest)

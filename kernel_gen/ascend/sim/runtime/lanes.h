@@ -22,6 +22,9 @@ struct Run {
 // largest element, which decides how many lanes a repeat has.
 std::vector<Run> RunsOf(const Vector &v, uint32_t widest);
 
+// Repeats and mask within what the instruction can hold; false where refused.
+bool ValidLanes(const Vector &v, uint32_t widest, Where where);
+
 // Repeats of 256 B that the instruction takes.
 double RepeatsOf(const Vector &v, uint32_t widest);
 

@@ -219,7 +219,7 @@ void Reduce(Op op, Fold fold, Scope scope, const Vector &v, int order, Where whe
     lanes.dst = v.src[0];
     lanes.dst_stride = v.src_stride[0];
     const std::vector<Run> runs = RunsOf(lanes, size);
-    if (runs.empty()) {
+    if (runs.empty() || !ValidLanes(v, size, where)) {
         return;
     }
     Instruction instruction(op, Pipe::V, where);

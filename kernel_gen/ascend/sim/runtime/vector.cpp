@@ -111,6 +111,9 @@ void Elementwise(const Vector &v, Where where)
         return;
     }
     const uint32_t widest = WidestOf(v);
+    if (!ValidLanes(v, widest, where)) {
+        return;
+    }
     if (!sim.rules && !sim.function) {
         if (RepeatsOf(v, widest) > 0) {
             Instruction instruction(v.op, Pipe::V, where);

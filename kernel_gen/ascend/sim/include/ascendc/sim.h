@@ -32,11 +32,12 @@ struct Where {
 // Instructions, by the name that the chip file prices them under.
 #define GAFSIM_OPS(X)                                                                              \
     X(Add)                                                                                         \
-    X(Sub) X(Mul) X(Div) X(Max) X(Min) X(And) X(Or) X(AddRelu) X(SubRelu) X(MulAddDst)             \
-        X(FusedMulAdd) X(MulAddRelu) X(Adds) X(Muls) X(Maxs) X(Mins) X(LeakyRelu) X(Axpy) X(       \
-            ShiftLeft) X(ShiftRight) X(Exp) X(Ln) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Abs) X(Relu)    \
-            X(Not) X(Copy) X(Duplicate) X(CreateVecIndex) X(Cast) X(Compare) X(CompareScalar)      \
-                X(Select) X(WholeReduceSum) X(WholeReduceMax) X(WholeReduceMin) X(BlockReduceSum)  \
+    X(Sub)                                                                                         \
+    X(Mul) X(Div) X(Max) X(Min) X(And) X(Or) X(AddRelu) X(SubRelu) X(MulAddDst) X(FusedMulAdd)     \
+        X(MulAddRelu) X(Adds) X(Muls) X(Maxs) X(Mins) X(LeakyRelu) X(Axpy) X(ShiftLeft) X(         \
+            ShiftRight) X(Exp) X(Ln) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Abs) X(Relu) X(Not) X(Copy)  \
+            X(Duplicate) X(CreateVecIndex) X(Cast) X(Compare) X(CompareScalar) X(Select)           \
+                X(WholeReduceSum) X(WholeReduceMax) X(WholeReduceMin) X(BlockReduceSum)            \
                     X(BlockReduceMax) X(BlockReduceMin) X(PairReduceSum) X(ReduceSum) X(ReduceMax) \
                         X(ReduceMin) X(Brcb) X(Broadcast) X(Transpose) X(TransDataTo5HD) X(Gather) \
                             X(Gatherb) X(Sort32) X(Tanh) X(Sigmoid) X(Erf) X(Erfc) X(Sin) X(Cos)   \
@@ -62,7 +63,8 @@ enum class Op : uint8_t {
 };
 
 // A tensor as an instruction sees it: start, and the bounds of the buffer that it lies in.
-// `at` is an offset in a local memory, or an address in GM.
+// `at` is an offset in a local memory, or an address in GM, where `low` is an address in the
+// kernel's argument that the tensor belongs to.
 struct Operand {
     Memory memory;
     Type type;

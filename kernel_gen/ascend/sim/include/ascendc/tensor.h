@@ -15,6 +15,7 @@ public:
     void SetGlobalBuffer(__gm__ T *buffer, uint64_t bufferSize)
     {
         address_ = buffer;
+        base_ = buffer;
         size_ = bufferSize;
     }
     void SetGlobalBuffer(__gm__ T *buffer) { SetGlobalBuffer(buffer, 0); }
@@ -49,11 +50,12 @@ public:
     gafsim::Operand Sim() const
     {
         return {gafsim::Memory::GM, gafsim::TypeOf<T>::value, reinterpret_cast<uint64_t>(address_),
-                0, ~uint64_t{0}};
+                reinterpret_cast<uint64_t>(base_), ~uint64_t{0}};
     }
 
 private:
     __gm__ T *address_ = nullptr;
+    __gm__ T *base_ = nullptr;  // tells which argument it belongs to
     uint64_t size_ = 0;
 };
 
