@@ -315,8 +315,8 @@ class _Growth:
         return spec(self._program.nodes[self._made_by[value]].op).kind
 
     def _sibling_masks(self) -> list[int]:
-        """For each node, those that read a common value and make as many elements, or reduce it
-        too: sums of rows and of columns can share one read."""
+        """For each node, those that read a common value and run over as many elements, or
+        reduce it too: sums of rows and of columns can share one read."""
         masks = [0] * len(self._program.nodes)
         for users in self._program.consumers().values():
             for first in users:
@@ -326,11 +326,16 @@ class _Growth:
         return masks
 
     def _alike(self, first: int, second: int) -> bool:
-        def shape(node: Node) -> object:
-            return tuple(self._program.type_of(value).shape for value in node.outputs)
-
         nodes = self._program.nodes[first], self._program.nodes[second]
-        return shape(nodes[0]) == shape(nodes[1]) or all(map(_reduces, nodes))
+        if all(map(_reduces, nodes)):
+            return True
+        one, other = map(self._domain, nodes)
+        return one == other
+
+    def _domain(self, node: Node) -> object:
+        """The shape that a node's loops run over, for all its outputs."""
+        values = node.inputs[:1] if _reduces(node) else node.outputs
+        return tuple(self._program.type_of(value).shape for value in values)
 
 
 def _reduces(node: Node) -> bool:
