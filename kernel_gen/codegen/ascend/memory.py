@@ -36,6 +36,7 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &d, const GlobalTensor<T> &x,
     const int32_t right = canPad && rows > 1 ? AtMost(pitch - cols, kBlock<T>) : 0;
     const int32_t width = UpTo(cols + right, kBlock<T>);
     if (rows == 1 ? width < n : (width < pitch || rows * pitch < n)) {
+        PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
         Duplicate(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0), n * size / 2);
         WaitFor<HardEvent::V_MTE2>();
     }
