@@ -22,6 +22,7 @@ from kernel_gen.frontend.captured import (
     ResultLeaf,
 )
 from kernel_gen.frontend.exporting import (
+    FunctionModule,
     as_module,
     decompose,
     decompositions,
@@ -65,7 +66,8 @@ def _capture(
     model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
 ) -> Captured:
     program = export(as_module(model), args, kwargs, dynamic_shapes)
-    plain = not isinstance(model, torch.nn.Module) and not kwargs and dynamic_shapes is None
+    is_function = isinstance(model, FunctionModule) or not isinstance(model, torch.nn.Module)
+    plain = is_function and not kwargs and dynamic_shapes is None
     if plain and transforms_gradients(program):
         program = export(written_out(model, args), args, kwargs)
     literals, layouts = literal_names(program.graph), result_layouts(program)

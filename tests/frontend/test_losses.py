@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend import capture
+from kernel_gen.frontend.exporting import as_module
 from tests.frontend.as_eager import assert_as_eager, targets
 
 GENERATOR = torch.Generator().manual_seed(5)
@@ -59,6 +60,11 @@ def test_gradients_of_norms(norm: Callable[..., Tensor]) -> None:
 
     captured = assert_as_eager(pulled_back, (LOGITS, weight, SHARES), exact=False)
     assert not targets(captured)
+
+
+def test_functions_held_by_a_module() -> None:
+    gradient = as_module(torch.func.grad(LOSSES["mean"][0]))
+    assert not targets(capture(gradient, (LOGITS, TARGET)))
 
 
 def test_gradients_of_modules_are_refused_with_the_reason() -> None:
