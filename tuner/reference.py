@@ -18,7 +18,14 @@ from kernel_gen.ir.loopnest import Buffer, BufferRole, Contract, LoopNest
 from kernel_gen.ir.types import TensorType
 from tuner import shared_memory
 from tuner.boundary import with_ambiguity
-from tuner.check import Tolerance, differing, known_extent, tolerance, value_scale
+from tuner.check import (
+    Tolerance,
+    differing,
+    known_extent,
+    reduction_length,
+    tolerance,
+    value_scale,
+)
 from tuner.messages import CheckSet, NestCheck, OpenCheck
 from tuner.operands import mixed_operands, plain_operands
 
@@ -28,7 +35,9 @@ Array = NDArray[Any]
 _LEAST_FINITE = 0.9  # share of a reference
 _MOST_EXEMPT = 0.02  # share of an output
 _CONDITION = 8.0  # another order of rounding may err so many times more than NumPy's
-_CHEAP_MACS = 2**28  # products that NumPy may make a second time, in fp32
+_CHEAP_MACS = 2**31  # products that NumPy may make some more times
+_SHAKEN = 1.25  # by this the tolerance is above what shaken operands may change
+_SHAKES = 2  # one may happen to leave an element where it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +170,45 @@ def ill_conditioned(
 ) -> list[Array | None]:
     """Per output, the elements for which fp32 arithmetic itself (NumPy's) is not well within
     tolerance of float64: log(1 - sigmoid(30)) is -inf in the one and -30 in the other,
-    log(exp(-100)) hangs on the few bits of a subnormal number."""
+    log(exp(-100)) hangs on the few bits of a subnormal number.
+
+    Of matrix products also those that hang on the order of sums: where silu(gate) is multiplied by
+    a large value, its slope at a gate of -20 turns a rounding of the sum into a wrong digit.
+    """
     with np.errstate(all="ignore"):
         narrow = execute(nest, inputs, precision="flushed")
+        found = _beyond(narrow, expected, allowed, _CONDITION)
+        for seed in range(_SHAKES if _macs(nest) else 0):
+            moved = execute(nest, _shaken(nest, inputs, seed), precision="f64")
+            found = _either(found, _beyond(moved, expected, allowed, _SHAKEN))
+    return found
+
+
+def _beyond(
+    made: Sequence[Array], expected: Sequence[Array], allowed: Sequence[Tolerance], factor: float
+) -> list[Array | None]:
+    """Per output, where it differs by more than a share of the tolerance."""
     found: list[Array | None] = []
-    for have, want, limit in zip(narrow, expected, allowed, strict=True):
-        beyond = differing(have, want, limit.divided_by(_CONDITION))
+    for have, want, limit in zip(made, expected, allowed, strict=True):
+        beyond = differing(have, want, limit.divided_by(factor))
         found.append(beyond if beyond.any() else None)
     return found
+
+
+def _shaken(nest: LoopNest, inputs: Sequence[Array], seed: int) -> list[Array]:
+    """Floats moved up or down by as much as sums in another order may err: half an ulp of the
+    terms' size for each step of a random walk."""
+    rng = np.random.default_rng(seed)
+    share = 0.25 * float(np.finfo(np.float32).eps) * math.sqrt(reduction_length(nest))
+    moved: list[Array] = []
+    for array in inputs:
+        if array.dtype not in (np.float32, np.float64):
+            moved.append(array)
+            continue
+        signs = rng.choice(np.array([-share, share], array.dtype), array.shape)
+        other = array * (1 + signs)
+        moved.append(np.where(np.isfinite(other), other, array))
+    return moved
 
 
 def _either(left: Sequence[Array | None], right: Sequence[Array | None]) -> list[Array | None]:

@@ -8,11 +8,14 @@ import pytest
 from tuner_nests import buffer, scale_nest, sum_nest, threshold_nest
 
 from kernel_gen.fusion.execute import execute
+from kernel_gen.fusion.lower import Lowered, lower
+from kernel_gen.fusion.region import make_group
+from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import Index, ValueTerm
 from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load, LoopNest, Statement, Store
-from kernel_gen.ir.types import ValueDomain
+from kernel_gen.ir.types import TensorType, ValueDomain
 from tuner import shared_memory
 from tuner.boundary import with_ambiguity
 from tuner.check import Tolerance, mismatch, reduction_length, tolerance
@@ -153,6 +156,24 @@ def test_what_fp32_cannot_say_is_exempt(ops: tuple[str, ...], value: float, lost
     expected, _ = reference(nest, values, strict=False)
     (mask,) = ill_conditioned(nest, values, expected, [Tolerance(1e-6, 1e-6)])
     assert (mask.tolist() if mask is not None else [False, False]) == [False, lost]
+
+
+def test_what_hangs_on_the_order_of_sums_is_exempt() -> None:
+    """silu(x · w) · 1e8: where the sum is -20, its rounding becomes a wrong digit."""
+    b = GraphBuilder()
+    x, w, large = (b.input(TensorType(DType.F32, shape)) for shape in ((2, 64), (64, 1), (2, 1)))
+    b.output(b.op("mul", b.op("silu", b.op("matmul", x, w)), large))
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert isinstance(lowered, Lowered)
+    rows = np.stack([np.tile([1e4, -1e4], 32), np.ones(64)]).astype(np.float32)
+    rows[0, 0] -= 20.0
+    values = [rows, np.ones((64, 1), np.float32), np.array([[1e8], [1.0]], np.float32)]
+    expected, _ = reference(lowered.nest, values, strict=False)
+    allowed = [Tolerance(1e-5, 1e-5)]
+    (mask,) = ill_conditioned(lowered.nest, values, expected, allowed)
+    assert mask is not None
+    assert mask.tolist() == [[True], [False]]
 
 
 def test_a_wrong_kernel_is_seen_beside_exempt_elements() -> None:
