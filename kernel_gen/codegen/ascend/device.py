@@ -243,7 +243,7 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
 {
     constexpr int32_t lanes = kLanes<T>;
     const int32_t blocks = pitch / kBlock<T>;
-    if (cols <= 4 * lanes && blocks <= 255) {
+    if (blocks <= 255 && (cols <= 4 * lanes || cols / lanes < 6 * rows)) {
         const uint8_t step = static_cast<uint8_t>(blocks);
         for (int32_t r = 0; r < rows; r += kRepeats) {
             const int32_t repeats = AtMost(kRepeats, rows - r);
