@@ -125,3 +125,14 @@ def test_result_names_the_bounding_pipe(kernel: Kernels) -> None:
     assert result.bounding_pipe == "MTE2"
     assert result.pipe_busy["MTE2"] > result.pipe_busy["V"] > 0
     assert result.gm_bytes == 3 * x.nbytes
+
+
+def test_a_closed_kernel_loads_again(kernel: Kernels) -> None:
+    x = np.ones(64, np.float16)
+    tiling = struct.pack("II", 64, 64)
+    for _ in range(2):
+        simulator = kernel("add")
+        z = np.zeros_like(x)
+        assert simulator.run([x, x], [z], tiling=tiling, blocks=1).ok
+        assert (z == 2).all()
+        simulator.close()

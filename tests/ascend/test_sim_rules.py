@@ -56,6 +56,7 @@ _RULES = {
     "repeat_limit": ("repeat-limit", "256 repeats"),
     "mask_limit": ("mask-limit", "64 of a repeat"),
     "gm_other_argument": ("gm-out-of-bounds", "argument of 4096 B"),
+    "event_conflict": ("event-conflict", "FetchEventID"),
     "queue_foreign": ("queue-foreign", "not this queue's"),
     "event_unowned": ("event-unowned", "event 0"),
     "sync_kind": ("sync-kind", "cube core"),
@@ -107,7 +108,16 @@ def test_rules_in_code_readme_and_tests_are_the_same() -> None:
     assert raised == documented == {code for code, _ in _RULES.values()}
 
 
-@pytest.mark.parametrize("entry", ["sound_meeting", "sound_bound_queue", "sound_addresses"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "sound_meeting",
+        "sound_bound_queue",
+        "sound_addresses",
+        "sound_fetched_event",
+        "sound_phases",
+    ],
+)
 def test_ordered_accesses_are_no_race(broken: Callable[[str], SimResult], entry: str) -> None:
     result = broken(entry)
     assert result.failures == ()

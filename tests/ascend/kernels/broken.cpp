@@ -384,3 +384,46 @@ ENTRY(gm_other_argument)
     const int64_t apart = reinterpret_cast<__gm__ float *>(y) - reinterpret_cast<__gm__ float *>(x);
     DataCopy(in.tensor, Global(x)[static_cast<uint64_t>(apart)], 64);
 }
+ENTRY(event_conflict)
+{
+    // The queue has set the first event of the same pair, and waits for it later.
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 4096);
+    LocalTensor<float> a = queue.AllocTensor<float>();
+    DataCopy(a, Global(x), 1024);
+    queue.EnQue(a);
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    queue.DeQue<float>();
+}
+ENTRY(sound_fetched_event)
+{
+    TPipe pipe;
+    TQue<QuePosition::VECIN, 1> queue;
+    pipe.InitBuffer(queue, 1, 4096);
+    LocalTensor<float> a = queue.AllocTensor<float>();
+    DataCopy(a, Global(x), 1024);
+    queue.EnQue(a);
+    const TEventID event = GetTPipePtr()->FetchEventID(HardEvent::MTE2_V);
+    SetFlag<HardEvent::MTE2_V>(event);
+    WaitFlag<HardEvent::MTE2_V>(event);
+    queue.DeQue<float>();
+}
+ENTRY(sound_phases)
+{
+    // Each phase has a pipe of its own, with eight buffers whose events go with it.
+    for (int phase = 0; phase < 3; ++phase) {
+        PipeBarrier<PIPE_ALL>();
+        TPipe pipe;
+        TQue<QuePosition::VECIN, 1> queue;
+        pipe.InitBuffer(queue, 8, 4096);
+        for (int i = 0; i < 9; ++i) {
+            LocalTensor<float> a = queue.AllocTensor<float>();
+            DataCopy(a, Global(x), 1024);
+            queue.EnQue(a);
+            queue.DeQue<float>();
+            queue.FreeTensor(a);
+        }
+    }
+}

@@ -44,7 +44,8 @@ struct PipeState {
 
 struct Event {
     bool set = false;
-    bool owned = false;  // handed out by AllocEventID
+    bool owned = false;   // handed out by AllocEventID
+    bool queued = false;  // held by a queue's buffer
     Release release;
     Where where = {nullptr, 0};
 };
@@ -57,6 +58,8 @@ struct QueueBuffer {
     bool used = false;
     Release filled;
     Release freed;
+    int filled_event = -1;  // of the pair that EnQue sets
+    int freed_event = -1;   // of the pair that FreeTensor sets
     Where where = {nullptr, 0};
 };
 
@@ -216,6 +219,9 @@ private:
 
 // What a flag set by `pipe` now would hand over.
 Release ReleaseOf(Core &core, Pipe pipe);
+// An event of a queue's own: taken when it is set, given back when it is waited for.
+int TakeEvent(Core &core, Pipe from, Pipe to, Where where);
+void GiveEvent(Core &core, Pipe from, Pipe to, int id);
 void Acquire(Core &core, Pipe pipe, const Release &release);
 
 const char *NameOf(Pipe pipe);

@@ -29,6 +29,17 @@ bool ValidId(Op op, int id, Where where)
     return false;
 }
 
+// A user's event that a queue holds at the moment: both would set the same flag.
+bool HeldByQueue(const Event &event, Op op, Pipe from, Pipe to, int id, Where where)
+{
+    if (event.queued) {
+        Sim().Fail("event-conflict", where,
+                   Format("%s %s to %s, event %d: a queue uses it; take one from FetchEventID",
+                          NameOf(op), NameOf(from), NameOf(to), id));
+    }
+    return event.queued;
+}
+
 // The release as other cores see it: the own pipes move to the core's place among all.
 Release Globally(const Core &core, const Release &release)
 {
@@ -54,6 +65,27 @@ void AcquireGlobally(Core &core, Pipe pipe, Release release)
 
 }  // namespace
 
+int TakeEvent(Core &core, Pipe from, Pipe to, Where where)
+{
+    for (int id = 0; id < kEvents; ++id) {
+        Event &event = core.events[KeyOf(from, to, id)];
+        if (!event.owned && !event.queued && !event.set) {
+            event.queued = true;
+            return id;
+        }
+    }
+    Sim().Fail("event-exhausted", where,
+               Format("a queue finds no free event from %s to %s", NameOf(from), NameOf(to)));
+    return -1;
+}
+
+void GiveEvent(Core &core, Pipe from, Pipe to, int id)
+{
+    if (id >= 0) {
+        core.events[KeyOf(from, to, id)].queued = false;
+    }
+}
+
 void SetEvent(Pipe from, Pipe to, int id, Where where)
 {
     if (!ValidId(Op::SetFlag, id, where)) {
@@ -61,6 +93,9 @@ void SetEvent(Pipe from, Pipe to, int id, Where where)
     }
     Core &core = Running();
     Event &event = core.events[KeyOf(from, to, id)];
+    if (HeldByQueue(event, Op::SetFlag, from, to, id, where)) {
+        return;
+    }
     if (event.set) {
         Sim().Fail("event-repeated", where,
                    Format("SetFlag %s to %s, event %d: already set on line %d and not waited for",
@@ -96,7 +131,7 @@ int AllocEvent(Pipe from, Pipe to, Where where)
     Core &core = Running();
     for (int id = 0; id < kFreeEvents; ++id) {
         Event &event = core.events[KeyOf(from, to, id)];
-        if (!event.owned && !event.set) {
+        if (!event.owned && !event.queued && !event.set) {
             event.owned = true;
             return id;
         }
@@ -112,7 +147,7 @@ int FetchEvent(Pipe from, Pipe to, Where where)
     Core &core = Running();
     for (int id = 0; id < kFreeEvents; ++id) {
         const Event &event = core.events[KeyOf(from, to, id)];
-        if (!event.owned && !event.set) {
+        if (!event.owned && !event.queued && !event.set) {
             return id;
         }
     }

@@ -77,6 +77,9 @@ void ResetPipe()
     core.queues.clear();
     core.queue_buffers.clear();
     core.reserved.fill(0);
+    for (auto &[key, event] : core.events) {
+        event.queued = false;
+    }
 }
 
 Buffer Reserve(Memory memory, uint32_t bytes, int position, bool queued, Where where)
@@ -143,6 +146,7 @@ Buffer QueueAlloc(void *key, Where where)
         buffer.where = where;
         if (buffer.used) {
             Acquire(core, queue.producer, buffer.freed);
+            GiveEvent(core, queue.consumer, queue.producer, buffer.freed_event);
         }
         if (Sim().rules) {
             core.shadows[static_cast<int>(queue.memory)].Poison(buffer.at, buffer.at + queue.bytes);
@@ -175,6 +179,9 @@ void QueueEnque(void *key, uint64_t at, Where where, const Pipe *between)
     buffer.where = where;
     buffer.filled = ReleaseOf(core, between == nullptr ? queue.producer : *between);
     buffer.filled.time += Sim().chip.event;
+    if (between == nullptr) {
+        buffer.filled_event = TakeEvent(core, queue.producer, queue.consumer, where);
+    }
     queue.filled.push_back(IndexOf(queue, at));
     Tick(Op::EnQue);
 }
@@ -190,6 +197,8 @@ Buffer QueueDeque(void *key, Where where, const Pipe *between)
     QueueBuffer &buffer = queue.buffers[queue.filled.front()];
     queue.filled.pop_front();
     buffer.slot = Slot::Taken;
+    GiveEvent(core, queue.producer, queue.consumer, buffer.filled_event);
+    buffer.filled_event = -1;
     Acquire(core, between == nullptr ? queue.consumer : *between, buffer.filled);
     Tick(Op::DeQue);
     return {queue.memory, buffer.at, queue.bytes};
@@ -210,6 +219,7 @@ void QueueFree(void *key, uint64_t at, Where where)
     buffer.used = true;
     buffer.freed = ReleaseOf(core, queue.consumer);
     buffer.freed.time += Sim().chip.event;
+    buffer.freed_event = TakeEvent(core, queue.consumer, queue.producer, where);
     Tick(Op::FreeTensor);
 }
 

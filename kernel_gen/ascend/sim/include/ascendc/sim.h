@@ -33,7 +33,8 @@ struct Where {
 #define GAFSIM_OPS(X)                                                                              \
     X(Add)                                                                                         \
     X(Sub)                                                                                         \
-    X(Mul) X(Div) X(Max) X(Min) X(And) X(Or) X(AddRelu) X(SubRelu) X(MulAddDst) X(FusedMulAdd)     \
+    X(Mul)                                                                                         \
+    X(Div) X(Max) X(Min) X(And) X(Or) X(AddRelu) X(SubRelu) X(MulAddDst) X(FusedMulAdd)            \
         X(MulAddRelu) X(Adds) X(Muls) X(Maxs) X(Mins) X(LeakyRelu) X(Axpy) X(ShiftLeft) X(         \
             ShiftRight) X(Exp) X(Ln) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Abs) X(Relu) X(Not) X(Copy)  \
             X(Duplicate) X(CreateVecIndex) X(Cast) X(Compare) X(CompareScalar) X(Select)           \
