@@ -46,6 +46,21 @@ def waiting(what: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal's standard error for work in countable pieces, told (done, total)."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def describe_progress(event: dict[str, Any]) -> str:
     """One line for a progress event: `tune-groups 12/40, best 81.2 µs`."""
     text = str(event.get("phase", "tuning"))

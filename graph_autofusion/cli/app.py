@@ -11,6 +11,7 @@ import graph_autofusion.cli.demo as demo
 import graph_autofusion.cli.doctor as doctor
 import graph_autofusion.cli.plans as plans
 import graph_autofusion.cli.remote as remote
+import graph_autofusion.cli.repro as repro
 import graph_autofusion.cli.server as server
 import graph_autofusion.cli.trust as trust
 import graph_autofusion.cli.tune as tune
@@ -33,6 +34,7 @@ app.command("export")(plans.export)
 app.command("import")(plans.import_)
 app.command("verify")(again.verify)
 app.command("replay")(again.replay)
+app.command("repro")(repro.repro)
 app.command("serve")(server.serve)
 app.command("driver")(server.driver)
 app.command("worker")(server.worker)

@@ -86,9 +86,16 @@ def _cpu() -> Finding:
 
 
 def _ascend() -> Finding:
-    home = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
-    detail = f"CANN at {home}, not used by this version" if home else "no CANN environment"
-    return Finding("ascend", "absent", detail)
+    from kernel_gen.runtime.device_names import missing_cann
+
+    return Finding("ascend", "absent", missing_cann())
+
+
+def _simulator() -> Finding:
+    from kernel_gen.runtime.device_names import device_names
+
+    names = ", ".join(name for name in device_names() if name != "cpu")
+    return Finding("ascend-sim", "ok", f"{names}; built at its first use, with the compiler above")
 
 
 def _folder(what: str, path: Path) -> Finding:
@@ -133,6 +140,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _compiler,
     _cpu,
     _ascend,
+    _simulator,
     _server_packages,
     _store,
     _bundles,

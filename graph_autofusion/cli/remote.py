@@ -16,7 +16,7 @@ from graph_autofusion.cli.output import (
     print_line,
     print_rows,
 )
-from graph_autofusion.cli.tune import Dims, Numerics, Rules, Seconds, Trials, What
+from graph_autofusion.cli.tune import Device, Dims, Numerics, Rules, Seconds, Trials, What
 from graph_autofusion.client import Client
 from graph_autofusion.job import Job
 from graph_autofusion.progress import tuning_progress
@@ -32,6 +32,7 @@ def submit(
     rules: Rules = None,
     numerics: Numerics = "fast",
     dim: Dims = None,
+    device: Device = "cpu",
     wait: Annotated[bool, typer.Option("--wait", help="follow the job to its end")] = False,
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
@@ -43,7 +44,9 @@ def submit(
     graph = subject.load_subject(what, dim or ()).graph
     budget = Budget(seconds, trials)
     with Client(service, api_key) as client:
-        job = client.submit(graph, budget=budget, rules=rules_text(rules), numerics=numerics)
+        job = client.submit(
+            graph, device=device, budget=budget, rules=rules_text(rules), numerics=numerics
+        )
         if wait:
             with tuning_progress(budget) as on_event:
                 for event in job.events():

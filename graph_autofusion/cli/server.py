@@ -58,6 +58,9 @@ def serve(
 def driver(
     db: DbOption = "",
     worker: Annotated[bool, typer.Option(help="start a worker of its own")] = True,
+    device: Annotated[
+        str, typer.Option("--device", help="whose jobs it runs: cpu, or ascend-sim:910b3")
+    ] = "cpu",
     address: Annotated[
         str | None, typer.Option(envvar="RAY_ADDRESS", help="Ray cluster, with --no-worker")
     ] = None,
@@ -67,6 +70,7 @@ def driver(
     from tuner.driver import main
 
     arguments = ["--db", db or default_store(), "--worker" if worker else "--no-worker"]
+    arguments += ["--device", device]
     raise typer.Exit(main([*arguments, *(["--address", address] if address else [])]))
 
 
@@ -81,12 +85,12 @@ def worker(
     need_server()
     if head == (address is not None):
         raise typer.BadParameter("give either --head or --address host:port")
-    from tuner.ray_runtime import CPU_RESOURCE, prepare_environment
+    from tuner.ray_runtime import RESOURCES, prepare_environment
 
     prepare_environment()
     command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--block"]
     command += ["--head", f"--port={port}"] if head else [f"--address={address}"]
-    command += ["--resources", json.dumps({CPU_RESOURCE: 1}), "--disable-usage-stats"]
+    command += ["--resources", json.dumps(RESOURCES), "--disable-usage-stats"]
     os.execv(sys.executable, command)
 
 

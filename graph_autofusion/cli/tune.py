@@ -23,6 +23,7 @@ Numerics = Annotated[str, typer.Option("--numerics", help="fast or strict")]
 Dims = Annotated[
     list[str] | None, typer.Option("--dim", help="NAME=SIZE of a dimension that a file only names")
 ]
+Device = Annotated[str, typer.Option("--device", help="cpu, or ascend-sim:910b3 (910b1, 910b4)")]
 What = Annotated[str, typer.Argument(help=subject.HELP)]
 
 
@@ -33,13 +34,15 @@ def tune(
     rules: Rules = None,
     numerics: Numerics = "fast",
     dim: Dims = None,
+    device: Device = "cpu",
     store: Annotated[
         str | None, typer.Option("--store", envvar="GAF_STORE", help="SQLAlchemy URL")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find the fastest plan for a program on this machine, and keep it in the bundle cache."""
+    """Find the fastest plan for a program on a device, and keep it in the bundle cache."""
     options = parse_options(
+        device=device,
         budget=Budget(seconds, trials),
         store=store,
         on_miss="tune",

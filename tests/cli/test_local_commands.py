@@ -133,3 +133,15 @@ def test_ctrl_c_ends_with_130(home: Path) -> None:
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
     assert child.returncode == 130
+
+
+@pytest.mark.slow
+def test_repro_of_a_program_whose_kernels_are_right(gaf: Gaf, home: Path) -> None:
+    (home / "model.py").write_text(FACTORY)
+    subject = f"{home}/model.py:build"
+    found = gaf("repro", subject, "--points", 0, "--output", home / "case", "--json")
+    assert (found.code, found.json["finding"]) == (0, None)
+    assert found.json["kernels"] > 0
+    assert not (home / "case").exists()
+    (home / "case").mkdir()
+    assert gaf("repro", subject, "--output", home / "case").code == 2
