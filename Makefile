@@ -64,6 +64,9 @@ ablation: $(VENV)/.bench ## time by kind of fusion; writes docs/benchmarks
 golden: $(STAMP) ## regenerate the golden texts of generated code
 	$(BIN)/python -m pytest tests/codegen -q --golden-update
 
+soak: $(STAMP) ## long runs: random graphs, drivers killed at random moments
+	GAF_SOAK=1 $(BIN)/python -m pytest tests/soak -q -n 2 --dist loadgroup $(PYTEST_ARGS)
+
 openapi: $(STAMP) ## regenerate docs/openapi.json
 	$(BIN)/python -m service.openapi > docs/openapi.json
 

@@ -41,15 +41,22 @@ def drawn(count: int, number: int, max_nodes: int) -> list[Drawn]:
 
 @pytest.mark.parametrize("max_nodes", [2, 5, 10])
 def test_random_graphs(compiler: Compiler, level: Target, max_nodes: int) -> None:
-    rng = random.Random(max_nodes)
+    number = max_nodes + level.vector_bytes
+    assert check_random_graphs(compiler, level, 20, number, max_nodes) > 20
+
+
+def check_random_graphs(
+    compiler: Compiler, level: Target, count: int, number: int, max_nodes: int
+) -> int:
+    """Checks kernels of `count` random graphs drawn from seed `number`; how many there were."""
+    rng = random.Random(number)
     bench, cases = KernelBench(compiler, level), list[GraphCase]()
-    for graph, inputs in drawn(20, max_nodes + level.vector_bytes, max_nodes):
+    for graph, inputs in drawn(count, number, max_nodes):
         case = case_of(graph, inputs)
         for template in bench.taking(case.lowered.nest):
             known = len(bench.candidates)
             bench.add_random(case.lowered.nest, rng, template)
             cases += [case] * (len(bench.candidates) - known)
-    assert len(cases) > 20
     for kernel, case, candidate in zip(bench.build(), cases, bench.candidates, strict=True):
         for threads in (1, 2, 3):
             try:
@@ -58,3 +65,4 @@ def test_random_graphs(compiler: Compiler, level: Target, max_nodes: int) -> Non
                 wrong.add_note(f"{candidate.template} {dict(candidate.point)}, {threads} threads")
                 wrong.add_note(case.graph.to_json())
                 raise
+    return len(cases)

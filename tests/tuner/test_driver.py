@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 import sqlalchemy as sa
-from tuner_jobs import add_relu_graph
 
 from db.schema import jobs
 from db.store import Store
 from kernel_gen.records import Budget, Job, JobRequest, JobState
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
+from tests.tuner.tuner_jobs import add_relu_graph
 
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray"), pytest.mark.slow]
 ROOT = Path(__file__).parents[2]

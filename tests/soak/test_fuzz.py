@@ -1,0 +1,25 @@
+"""GAF_SOAK_GRAPHS random graphs (5,000 if not set) through every template that takes them.
+
+A failure names the graph as JSON: `gaf repro graph.json` cuts it down to a case for a test.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.host import host_target
+from tests.codegen.test_random_kernels import check_random_graphs
+
+_BATCH = 20
+_GRAPHS = int(os.environ.get("GAF_SOAK_GRAPHS", "5000"))
+_FIRST = int(os.environ.get("GAF_SOAK_SEED", "1000"))
+
+
+@pytest.mark.parametrize("number", range(_FIRST, _FIRST + _GRAPHS // _BATCH))
+def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, number: int) -> None:
+    compiler = Compiler.find(tmp_path_factory.mktemp("soak"))
+    isa = ("x86-64", "x86-64-v3")[number % 2]
+    check_random_graphs(compiler, host_target(isa), _BATCH, number, max_nodes=2 + number % 12)
