@@ -25,7 +25,7 @@ from db.plans import program_of
 from db.schema import PlanStatus, head_epoch, jobs, plan_heads, plans
 from kernel_gen.errors import Unavailable
 from kernel_gen.records import JobState
-from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.key import PlanKey, stands_in
 from kernel_gen.runtime.plan import Provenance
 from kernel_gen.runtime.requires import Caller, unmet
 
@@ -166,8 +166,8 @@ def _fits_exactly(row: AnyRow, caller: Caller) -> bool:
 
 
 def _fits(row: AnyRow, key: PlanKey, caller: Caller) -> bool:
-    same_kind = row.target.split("-")[0] == key.target.split("-")[0]
-    return bool(caller.features) and same_kind and unmet(_provenance(row), caller) is None
+    may = stands_in(row.target, key.target)
+    return bool(caller.features) and may and unmet(_provenance(row), caller) is None
 
 
 def _provenance(row: AnyRow) -> Provenance:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from graph_autofusion.module import OptimizedModule
-from graph_autofusion.report import FusionReport, report_of
+from graph_autofusion.report import FusionReport, GroupReport, report_of
 from kernel_gen.errors import InvalidInput
 from kernel_gen.runtime.dot import plan_to_dot, render
 from kernel_gen.runtime.plan import Plan
@@ -38,10 +38,20 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
     table = Table()
     for column in ("#", "ops", "runs as"):
         table.add_column(column)
-    table.add_column("µs", justify="right")
+    table.add_column("simulated µs" if report.simulated else "µs", justify="right")
+    if report.simulated:
+        table.add_column("bounding pipe")
     for number, group in enumerate(report.groups):
         time = "" if group.measured_us is None else f"{group.measured_us:.1f}"
-        table.add_row(str(number), Text(" + ".join(group.ops)), Text(group.template), time)
+        cells: list[str | Text] = [
+            str(number),
+            Text(" + ".join(group.ops)),
+            Text(group.template),
+            time,
+        ]
+        if report.simulated:
+            cells.append(_busiest(group))
+        table.add_row(*cells)
     console = Console(file=file)
     console.print(Text(f"plan {report.key}"), soft_wrap=True)
     console.print(table)
@@ -51,11 +61,18 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
         console.print(Text(line), soft_wrap=True)
 
 
+def _busiest(group: GroupReport) -> str:
+    name = group.bounding_pipe
+    return "" if name is None else f"{name} {dict(group.pipes)[name]:.0%}"
+
+
 def _summary(report: FusionReport) -> str:
     text = f"fusion rate {report.fusion_rate:.0%}"
     if report.speedup is not None:
+        before = "one kernel per op" if report.simulated else "before"
+        unit = "simulated µs" if report.simulated else "µs"
         text += (
-            f", {report.baseline_us:.1f} µs before, {report.measured_us:.1f} µs after, "
+            f", {report.baseline_us:.1f} {unit} {before}, {report.measured_us:.1f} {unit} after, "
             f"speedup {report.speedup:.2f}x"
         )
     return text

@@ -7,17 +7,21 @@ import json
 from dataclasses import dataclass
 
 from graph_autofusion.fusion_rate import shared_share
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import FrameworkGroup, Kernel, Plan, Unfused
 
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """One kernel (or framework segment): its ops, template and time in microseconds."""
+    """One kernel (or framework segment): its ops, template and time in microseconds; on a simulated
+    NPU also how busy its pipes were (shares of the time), and which one most."""
 
     ops: tuple[str, ...]
     template: str
     measured_us: float | None
+    bounding_pipe: str | None = None
+    pipes: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class FusionReport:
     `cache`: "hit", "compatible", "pending", "tuned" or "fallback" (`reason` then says why).
     `fusion_rate`: ops that share a kernel with another, over all computing ops.
     `baseline_us`: the captured ops run by torch; `measured_us`: the plan, interleaved with it;
-    `unfused_us`: our best kernel for each op alone; `speedup`: baseline over measured.
+    `unfused_us`: our best kernel for each op alone; `speedup`: baseline over measured. `simulated`:
+    all times are of a simulated device, and the baseline is `unfused_us`, as it has no torch.
     """
 
     cache: str
@@ -44,6 +49,7 @@ class FusionReport:
     failures: int = 0
     tuning_seconds: float = 0.0
     rules_fired: tuple[str, ...] = ()
+    simulated: bool = False
 
     @property
     def speedup(self) -> float | None:
@@ -77,6 +83,7 @@ def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionRepor
         failures=summary.failures if tuned_now else 0,
         tuning_seconds=summary.tuning_seconds if tuned_now else 0.0,
         rules_fired=summary.rules_fired,
+        simulated=plan.target.kind is DeviceKind.ASCEND_SIM,
     )
 
 
@@ -99,5 +106,9 @@ def _framework(plan: Plan, group: FrameworkGroup) -> GroupReport:
 
 
 def _kernel(kernel: Kernel) -> GroupReport:
-    measured = kernel.measurement.median_us if kernel.measurement else None
-    return GroupReport(kernel.ops, kernel.schedule.template, measured)
+    template, measured = kernel.schedule.template, kernel.measurement
+    if measured is None:
+        return GroupReport(kernel.ops, template, None)
+    return GroupReport(
+        kernel.ops, template, measured.median_us, measured.bounding_pipe, measured.pipes
+    )

@@ -18,7 +18,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.records import JobRequest, JobState
 from kernel_gen.runtime.bundle_format import plan_of_files
 from kernel_gen.runtime.cache import BundleCache, Hit
-from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.trust import Trust
@@ -45,7 +45,7 @@ class Resolver:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._target = host_target()
+        self._target = device_target(options.device)
         self._cache = BundleCache(bundle_cache_root(options.store))
         self._away_until = 0.0
 

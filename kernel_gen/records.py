@@ -48,10 +48,15 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Times of one kernel or plan, one entry per sample (mean over `protocol.inner` calls)."""
+    """Times of one kernel or plan, one entry per sample (mean over `protocol.inner` calls).
+
+    `pipes` is known on simulated devices only: for which share of a core's time each of its pipes
+    was busy, by name, on the core where it is highest.
+    """
 
     samples_us: tuple[float, ...]
     protocol: Protocol
+    pipes: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.samples_us or min(self.samples_us) < 0:
@@ -64,6 +69,11 @@ class Measurement:
     @property
     def min_us(self) -> float:
         return min(self.samples_us)
+
+    @property
+    def bounding_pipe(self) -> str | None:
+        """The busiest pipe; None where none is known."""
+        return max(self.pipes, key=lambda pipe: pipe[1])[0] if self.pipes else None
 
     @property
     def spread(self) -> float:

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.records import Failure, Measurement, Protocol, Stage
-from kernel_gen.runtime.kernel import Call, LoadedKernel
+from kernel_gen.runtime.arena import storage_bytes
+from kernel_gen.runtime.kernel import Call, LoadedKernel, bytes_at
 from kernel_gen.runtime.timer import Timer
 from tuner import protocol
 from tuner.check import mismatch
-from tuner.messages import CheckSet, Done, OpenCheck, Reached, RunKernel
+from tuner.messages import CheckSet, Done, OpenCheck, Reached, RunKernel, RunSimulated
 from tuner.outputs import OutputBuffer
 from tuner.shared_memory import map_arrays
 
@@ -56,6 +57,8 @@ def serve(sock: socket.socket) -> None:
             checks[request.key] = _open(request, descriptors[0])
         elif isinstance(request, RunKernel):
             connection.send(Done(_run_kernel(request, checks[request.key], report)))
+        elif isinstance(request, RunSimulated):
+            connection.send(Done(_run_simulated(request, checks[request.key], report)))
         else:
             connection.send(Done(_perform(request, report)))
 
@@ -86,6 +89,13 @@ class _Check:
         return [
             next(outputs).array if buffer.role is BufferRole.OUTPUT else self.arrays[next(inputs)]
             for buffer in self.nest.buffers
+        ]
+
+    def memory(self, chosen: CheckSet) -> list[NDArray[np.uint8]]:
+        """The same as bytes, from the first element to the last."""
+        return [
+            bytes_at(array.ctypes.data, storage_bytes(buffer.type))
+            for array, buffer in zip(self.operands(chosen), self.nest.buffers, strict=True)
         ]
 
 
@@ -122,6 +132,29 @@ def _run_kernel(request: RunKernel, check: _Check, report: Report) -> Measuremen
         return Failure(Stage.LOAD, "operand-mismatch", str(error)[:500])
 
 
+def _run_simulated(request: RunSimulated, check: _Check, report: Report) -> Measurement | Failure:
+    """The simulated time of a kernel that broke no rule and gave the right results."""
+    from kernel_gen.runtime.simulated import SimulatedKernel, simulated_time
+
+    try:
+        kernel = SimulatedKernel(request.path, request.source, check.nest, request.target)
+    except Unavailable as error:
+        return Failure(Stage.LOAD, "load-failed", str(error)[:500])
+    report(Stage.CHECK)
+    found: Measurement | None = None
+    for chosen in check.sets:
+        result = kernel.run(check.memory(chosen), timing=found is None)
+        if result.failures:
+            broken = result.failures[0]
+            return Failure(Stage.CHECK, broken.code, str(broken)[:500])
+        wrong = _wrong_output(check, chosen)
+        if wrong is not None:
+            return wrong
+        found = found or simulated_time(result, request.target)
+    assert found is not None
+    return found
+
+
 def _timer(loop: Timer, kernel: LoadedKernel, call: Call) -> protocol.Timer:
     """Microseconds of a number of calls; raises InvalidInput if one returns a status."""
 
@@ -148,11 +181,16 @@ def _check(kernel: LoadedKernel, call: Call, check: _Check, chosen: CheckSet) ->
     took_us = (time.perf_counter_ns() - start) / 1000
     if status:
         return Failure(Stage.CHECK, "kernel-status", f"the kernel returned {status}")
+    return _wrong_output(check, chosen) or took_us
+
+
+def _wrong_output(check: _Check, chosen: CheckSet) -> Failure | None:
+    """What is wrong with the outputs that a call has written."""
     for position, output in enumerate(check.outputs):
         problem = output.overrun() or _compare(output, check, chosen, position)
         if problem is not None:
             return Failure(Stage.CHECK, "wrong-result", f"output {position}: {problem}")
-    return took_us
+    return None
 
 
 def _compare(output: OutputBuffer, check: _Check, chosen: CheckSet, position: int) -> str | None:

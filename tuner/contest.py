@@ -41,13 +41,15 @@ class Entry:
 class ContestTask:
     """Build plans of `entries` and run them interleaved with the baseline (`graph` by torch).
 
-    `program` is what the covers speak of. `seconds` bounds the interleaved runs.
+    `program` is what the covers speak of. `seconds` bounds the interleaved runs. `unfused` runs
+    each op in a kernel of its own: the baseline of devices that have no framework.
     """
 
     key: PlanKey
     graph: Graph
     program: Graph
     entries: tuple[Entry, ...]
+    unfused: Entry | None = None
     limits: Limits = THOROUGH
     seconds: float = 5.0
     timeout_s: float = 30.0

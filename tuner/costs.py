@@ -20,6 +20,7 @@ from tuner.tasks import NestTask, Tasks
 
 _OPTIMISM = 0.9
 _MOST_CORRECTION = 2.0
+_UNTIMED_US = 1e6  # of each framework part where none has a time: a kernel comes first
 _HOPELESS_TRIALS = 4  # a nest without one right kernel after so many trials is given up
 
 
@@ -106,7 +107,7 @@ class CostBook:
         """Options for framework groups. One that was not timed counts as slow, not as free."""
         known = {g: self.library_us(g) for g in self._tasks.candidates.library}
         times = [time for time in known.values() if time is not None]
-        slow = max(times, default=1000.0)
+        slow = max(times, default=_UNTIMED_US)
         return [CoverOption(g, slow if time is None else time) for g, time in known.items()]
 
     def group_us(self, group: FusionGroup | FrameworkGroup) -> float | None:

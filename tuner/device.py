@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -20,13 +19,11 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.timer import build_loop
 from tuner.builder import Builder, Built
+from tuner.check_blocks import CheckBlocks
 from tuner.contest import ContestResult, ContestTask, GraphTask
-from tuner.messages import UNTRIED, KernelTask, NestCheck, RunKernel, TaskResult
+from tuner.messages import UNTRIED, KernelTask, RunKernel, TaskResult
 from tuner.program_bench import ProgramBench
-from tuner.reference import CheckBlock, build_check
 from tuner.runner import Runner
-
-_BLOCK_BYTES = 2 << 30  # operands and references kept for nests that may be measured again
 
 
 class Device(Protocol):
@@ -76,7 +73,7 @@ class LocalDevice:
             raise
         self._builder = Builder(self._compiler, self._target, len(self._cores))
         self._programs: ProgramBench | None = None
-        self._blocks: OrderedDict[tuple[str, int, bool], CheckBlock] = OrderedDict()
+        self._blocks = CheckBlocks(self._runner)
 
     @property
     def target(self) -> Target:
@@ -111,8 +108,7 @@ class LocalDevice:
         self._runner.close()
         if self._programs is not None:
             self._programs.close()
-        while self._blocks:
-            self._blocks.popitem()[1].close()
+        self._blocks.close()
 
     def _bench(self) -> ProgramBench:
         """Made when first needed: its zygote imports torch."""
@@ -126,11 +122,10 @@ class LocalDevice:
             assert built.failure is not None
             return TaskResult(built.failure, built.seconds)
         try:
-            block = self._block(task.check)
+            block = self._blocks.open(task.check)
         except Exception as error:  # noqa: BLE001 - a nest without a reference fails alone
             message = f"{type(error).__name__}: {error}"
             return TaskResult(Failure(Stage.CHECK, "no-reference", message[:500]), built.seconds)
-        self._runner.open(block.message.key, block.message, block.handle)
         known = [us for us in (task.incumbent_us, best.get(task.check.key)) if us is not None]
         incumbent_us = min(known, default=None)
         request = RunKernel(
@@ -147,29 +142,6 @@ class LocalDevice:
         if isinstance(answer, Measurement):
             best[task.check.key] = min(answer.median_us, *known) if known else answer.median_us
         return TaskResult(answer, built.seconds)
-
-    def _block(self, check: NestCheck) -> CheckBlock:
-        """Operands and references of a nest; the longest unused give way to new ones."""
-        key = (check.key, check.seed, check.strict)
-        block = self._blocks.get(key)
-        if block is None:
-            block = build_check(check)
-            self._blocks[key] = block
-            self._trim()
-        self._blocks.move_to_end(key)
-        return block
-
-    def _trim(self) -> None:
-        dropped: list[str] = []
-        while len(self._blocks) > 1 and self._used_bytes() > _BLOCK_BYTES:
-            _, block = self._blocks.popitem(last=False)
-            dropped.append(block.message.key)
-            block.close()
-        if dropped:
-            self._runner.forget(dropped)
-
-    def _used_bytes(self) -> int:
-        return sum(block.nbytes for block in self._blocks.values())
 
 
 def _timeout_s(task: KernelTask, incumbent_us: float | None) -> float:

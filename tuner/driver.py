@@ -1,4 +1,5 @@
-"""The job driver: `python -P -m tuner.driver [--db URL] [--worker | --no-worker]`.
+"""The job driver: `python -P -m tuner.driver [--db URL] [--device NAME] [--worker |
+--no-worker]`.
 
 Claims jobs from the store one after another and runs them on a device. With `--worker` (default)
 it starts a Ray of its own on this machine; with `--no-worker` it joins the cluster at `--address`
@@ -45,7 +46,7 @@ class Driver:
         """Claim and run jobs until `stop` is set; raises Unavailable if the device is lost."""
         from tuner.ray_device import RayDevice
 
-        device = RayDevice()
+        device = RayDevice(self._device_name)
         announcer = threading.Thread(target=self._announce, args=(device,), daemon=True)
         announcer.start()
         try:
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             Store(options.db) as store,
             ray_runtime(None if options.worker else address),
         ):
-            Driver(store, stop).run()
+            Driver(store, stop, options.device).run()
     except Unavailable as error:
         print(f"driver: {error}", file=sys.stderr)
         return _EXIT_UNAVAILABLE
@@ -127,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--db", default=place, required=not place, help="SQLAlchemy URL (default: GAF_DB)"
     )
+    parser.add_argument("--device", default="cpu", help="cpu, ascend-sim:910b3, …")
     parser.add_argument("--worker", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--address", help="Ray cluster to join with --no-worker")
     return parser

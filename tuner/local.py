@@ -29,7 +29,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.records import Job, JobRequest, JobState
 from kernel_gen.runtime.cache import BundleCache
-from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey, plan_key
 from tuner.archive import EventData
 from tuner.device import Device
@@ -69,14 +69,14 @@ class LocalSearch:
     def _key(self, graph: Graph, request: JobRequest) -> PlanKey:
         return plan_key(
             graph,
-            host_target(),
+            device_target(request.device),
             numerics=request.numerics,
             training=request.training,
             rules=request.rules,
         )
 
     def _search(self, job: Job) -> None:
-        with _device(self._on_event) as device:
+        with _device(job.request.device, self._on_event) as device:
             lease = self._store.queue.claim(self._owner, job_id=job.id)
             if lease is None:
                 return  # another process was faster
@@ -93,22 +93,22 @@ class LocalSearch:
 
 
 @contextmanager
-def _device(on_event: OnEvent) -> Iterator[Device]:
+def _device(name: str, on_event: OnEvent) -> Iterator[Device]:
     """A Ray actor as in the service; where Ray cannot start, the device in this process."""
-    from tuner.device import LocalDevice
+    from tuner.devices import open_device
 
     with _ray_or_none(on_event) as has_ray:
-        device = _ray_device() if has_ray else LocalDevice()
+        device = _ray_device(name) if has_ray else open_device(name)
         try:
             yield device
         finally:
             device.close()
 
 
-def _ray_device() -> Device:
+def _ray_device(name: str) -> Device:
     from tuner.ray_device import RayDevice  # imports Ray, which must find its environment ready
 
-    return RayDevice()
+    return RayDevice(name)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import Target
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Failure, Measurement, Stage
 from tuner.check import Tolerance
@@ -92,6 +93,17 @@ class RunKernel:
     threads: int
     limits: Limits
     incumbent_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSimulated:
+    """To the child: load `source.entry` from the object at `path`, and run it on the simulator with
+    all rules of the chip, which also says how long it takes."""
+
+    key: str
+    path: str
+    source: KernelSource
+    target: Target
 
 
 @dataclass(frozen=True, slots=True)

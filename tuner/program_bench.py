@@ -12,6 +12,7 @@ from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan, SearchSummary
+from kernel_gen.runtime.simulated import SimulatorCompiler
 from tuner.contest import (
     CheckPlan,
     Contender,
@@ -91,7 +92,9 @@ class PlanBench:
 class ProgramBench(PlanBench):
     """A bench that builds its plans from covers and kernels."""
 
-    def __init__(self, compiler: Compiler, target: Target, cores: Sequence[int]) -> None:
+    def __init__(
+        self, compiler: Compiler | SimulatorCompiler, target: Target, cores: Sequence[int]
+    ) -> None:
         super().__init__(cores)
         self._compiler, self._target = compiler, target
 

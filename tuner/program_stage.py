@@ -80,6 +80,7 @@ class ProgramStage:
         self._number = first_number
         self._champion: _Champion | None = None
         self._unfused_us: float | None = None
+        self._unfused_entry: Entry | None = None
         self._known: set[object] = set()
         self._unfused: set[object] = set()
         self.contest_seconds = 0.0
@@ -136,6 +137,7 @@ class ProgramStage:
         for cover in dict.fromkeys(covers):
             entry = self._finalists.entry(cover)
             if cover == unfused:
+                self._unfused_entry = entry
                 self._unfused.add(_identity(entry))
             if _identity(entry) not in self._known:
                 self._known.add(_identity(entry))
@@ -148,7 +150,14 @@ class ProgramStage:
         if self._champion is not None:
             entrants.append(self._champion.entry)
         seconds = min(_CONTEST_SECONDS, max(0.3, 0.4 * self._meter.remaining_seconds))
-        task = ContestTask(self._key, self._graph, self._program, tuple(entrants), seconds=seconds)
+        task = ContestTask(
+            self._key,
+            self._graph,
+            self._program,
+            tuple(entrants),
+            self._unfused_entry,
+            seconds=seconds,
+        )
         start = time.monotonic()
         result = self._device.contest(task)
         self.contest_seconds = time.monotonic() - start

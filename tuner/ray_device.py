@@ -18,24 +18,30 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError,
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement
+from kernel_gen.runtime.device_names import CPU
+from tuner.ascend_device import AscendDevice
 from tuner.contest import ContestResult, ContestTask, GraphTask
 from tuner.device import LocalDevice
+from tuner.devices import open_device, resource_of
 from tuner.messages import KernelTask, TaskResult
-from tuner.ray_runtime import CPU_RESOURCE
 
 log = logging.getLogger(__name__)
 _LOST = (RayActorError, ActorDiedError, ActorUnavailableError)
 _START_TIMEOUT_S = 60.0
+_BUILD_TIMEOUT_S = 300.0  # the simulator is built once per machine
 T = TypeVar("T")
 
 
 class _DeviceActor:
-    """Lives in a Ray worker and owns a LocalDevice, made at the first use: what an actor's
-    constructor raises reaches nobody as an exception of its own type."""
+    """Lives in a Ray worker and owns a device, made at the first use: what an actor's constructor
+    raises reaches nobody as an exception of its own type."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     @cached_property
-    def _device(self) -> LocalDevice:
-        return LocalDevice()
+    def _device(self) -> LocalDevice | AscendDevice:
+        return open_device(self._name)
 
     def target(self) -> Target:
         return self._device.target
@@ -60,13 +66,14 @@ class _DeviceActor:
 
 
 class RayDevice:
-    """`Device` over an actor. Needs `tuner.ray_runtime`; raises Unavailable if no node offers the
-    resource within a minute."""
+    """`Device` over an actor that opens the device `name`. Needs `tuner.ray_runtime`; raises
+    Unavailable if no node offers the device's resource within a minute, or `resource` instead."""
 
-    def __init__(self, resource: str = CPU_RESOURCE) -> None:
-        self._resource = resource
+    def __init__(self, name: str = CPU, resource: str | None = None) -> None:
+        self._name, self._resource = name, resource or resource_of(name)
         self._actor = self._create()
-        self._target: Target = self._ask(lambda actor: actor.target.remote(), _START_TIMEOUT_S)
+        limit = _start_timeout_s(name)
+        self._target: Target = self._ask(lambda actor: actor.target.remote(), limit)
 
     @property
     def target(self) -> Target:
@@ -112,7 +119,7 @@ class RayDevice:
 
     def _create(self) -> Any:
         remote = ray.remote(max_restarts=0, num_cpus=0, resources={self._resource: 1})(_DeviceActor)
-        return remote.remote()
+        return remote.remote(self._name)
 
     def _ask(self, call: Callable[[Any], Any], timeout_s: float | None = None) -> Any:
         """The actor's answer; an actor that is lost is replaced once."""
@@ -126,6 +133,10 @@ class RayDevice:
             return _answer(call(self._actor), timeout_s)
         except _LOST as error:
             raise Unavailable(f"the device actor was lost twice: {error}") from error
+
+
+def _start_timeout_s(name: str) -> float:
+    return _START_TIMEOUT_S if name == CPU else _START_TIMEOUT_S + _BUILD_TIMEOUT_S
 
 
 def _answer(reference: Any, timeout_s: float | None) -> Any:

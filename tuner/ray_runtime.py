@@ -9,7 +9,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-CPU_RESOURCE = "gaf-cpu"
+CPU_RESOURCE, NPU_RESOURCE = "gaf-cpu", "npu"
+RESOURCES = {CPU_RESOURCE: 1.0, NPU_RESOURCE: 1.0}
+"""What a node offers: its CPU, and the simulator of NPUs, which needs none."""
 _OBJECT_STORE_BYTES = 80 << 20
 
 # Defaults; what the operator has set stays. Workers run at nice +15 otherwise, which would make
@@ -35,7 +37,7 @@ def ray_runtime(
 ) -> Iterator[None]:
     """Ray for the duration of a block: a local one on loopback, or the cluster at `address`.
 
-    A local one offers one `CPU_RESOURCE` unless `resources` says otherwise. Ray replaces the
+    A local one offers `RESOURCES` unless `resources` says otherwise. Ray replaces the
     SIGTERM handler when it starts on the main thread; it is put back.
     """
     prepare_environment()
@@ -46,7 +48,7 @@ def ray_runtime(
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
             ray.init(
-                resources=dict(resources or {CPU_RESOURCE: 1}),
+                resources=dict(resources or RESOURCES),
                 _node_ip_address="127.0.0.1",
                 object_store_memory=_OBJECT_STORE_BYTES,
                 include_dashboard=False,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cost_models.analytic import AnalyticModel
+from cost_models.choose import model_for
 from cost_models.model import CostModel
-from kernel_gen.codegen.cpu.registry import templates as cpu_templates
+from kernel_gen.codegen.registry import templates as all_templates
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Failure, JobRequest, Trial
@@ -63,8 +63,8 @@ class Session:
     ) -> None:
         self._assignment, self._device, self._archive = assignment, device, archive
         self._check_stop = check_stop
-        self._model = model or AnalyticModel()
-        self._templates = tuple(templates or cpu_templates(device.target))
+        self._model = model or model_for(device.target)
+        self._templates = tuple(templates or all_templates(device.target))
         self._resumed = list(archive.resumed())
         references = (LIBRARY_TEMPLATE, BASELINE_TEMPLATE)
         tuned = [t for t in self._resumed if t.template not in references]

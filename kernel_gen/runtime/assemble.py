@@ -21,6 +21,7 @@ from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.layout import mutated_inputs, plan_layout
 from kernel_gen.runtime.plan import Artifact, Kernel, Layout, Plan, Provenance, SearchSummary
 from kernel_gen.runtime.requires import libc_version
+from kernel_gen.runtime.simulated import SimulatorCompiler
 
 
 def assemble(
@@ -30,12 +31,13 @@ def assemble(
     cover: FusionPlan,
     kernels: Sequence[Kernel],
     target: Target,
-    compiler: Compiler,
+    compiler: Compiler | SimulatorCompiler,
     summary: SearchSummary,
 ) -> Plan:
     """The plan that runs `kernels` and the framework groups of `cover` in order.
 
-    `graph` is the program as submitted, `program` the rewritten one that the cover speaks of.
+    `graph` is the program as submitted, `program` the rewritten one that the cover speaks of. A
+    SimulatorCompiler builds one object per kernel, a Compiler one for all of them.
     Raises InternalError if cover, kernels and program do not fit, or the driver does not build.
     """
     _check_interface(program, graph)
@@ -69,20 +71,30 @@ def _build(
     kernels: Sequence[Kernel],
     layout: Layout,
     target: Target,
-    compiler: Compiler,
+    compiler: Compiler | SimulatorCompiler,
 ) -> tuple[Artifact, ...]:
     if not kernels:
         return ()
-    built = compiler.compile(plan_sources(program, kernels, layout), target)
+    if isinstance(compiler, SimulatorCompiler):
+        unique = {kernel.source.digest: kernel.source for kernel in kernels}
+        return tuple(_object(compiler.compile(source)) for source in unique.values())
+    return (_object(compiler.compile(plan_sources(program, kernels, layout), target)),)
+
+
+def _object(built: Artifact | Failure) -> Artifact:
     if isinstance(built, Failure):
         raise InternalError(f"the plan's object does not build: {built.message}")
-    return (built,)
+    return built
 
 
-def _provenance(target: Target, compiler: Compiler) -> Provenance:
+def _provenance(target: Target, compiler: Compiler | SimulatorCompiler) -> Provenance:
+    if isinstance(compiler, Compiler):
+        flags = compile_flags(target, openmp=compiler.openmp)
+    else:
+        flags = compiler.flags
     return Provenance(
         compiler=compiler.version,
-        flags=compile_flags(target, openmp=compiler.openmp),
+        flags=flags,
         generator=_generator_version(),
         abi=ABI_VERSION,
         torch=".".join(version("torch").split(".")[:2]),

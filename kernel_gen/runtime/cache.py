@@ -24,7 +24,7 @@ from kernel_gen.codec import from_json, to_json
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.runtime import bundle
 from kernel_gen.runtime.bundle_format import PLAN, bundle_files, plan_of_files
-from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.key import PlanKey, stands_in
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import Caller, sentence, this_process
 from kernel_gen.runtime.trust import Signer, Trust
@@ -85,7 +85,7 @@ class BundleCache:
             return Hit(found, exact=True)
         for path in sorted(exact.parent.glob("*.json")):
             other = self._load(key, path, caller) if path != exact else found
-            if isinstance(other, Plan):
+            if isinstance(other, Plan) and stands_in(other.key.target, key.target):
                 return Hit(other, exact=False)
         return found
 

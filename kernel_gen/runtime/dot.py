@@ -17,6 +17,7 @@ from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.fusion.group import FrameworkGroup, FusionPlan, Group
 from kernel_gen.ir.graph import Graph, InputKind, Node
 from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.records import Measurement
 from kernel_gen.runtime.plan import Plan
 
 _LONGEST_NAME = 60
@@ -36,11 +37,15 @@ digraph program {
 def plan_to_dot(plan: Plan) -> str:
     """The program of a plan with its cover; kernels carry their measured time."""
     times: dict[Group, str] = {
-        kernel.group: f"{kernel.measurement.median_us:.1f} µs"
+        kernel.group: f"{kernel.measurement.median_us:.1f} {_unit(kernel.measurement)}"
         for kernel in plan.kernels
         if kernel.measurement is not None
     }
     return to_dot(plan.program, plan.cover, times)
+
+
+def _unit(measured: Measurement) -> str:
+    return "simulated µs" if measured.protocol.simulated else "µs"
 
 
 def to_dot(

@@ -37,6 +37,13 @@ def aligned_bytes(nbytes: int) -> NDArray[np.uint8]:
     return raw[start : start + nbytes]
 
 
+def bytes_at(address: int, nbytes: int) -> NDArray[np.uint8]:
+    """Memory that somebody else owns, as an array."""
+    if not nbytes:
+        return np.empty(0, np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+
 class Call:
     """Arguments of one call, with everything they point to kept alive."""
 

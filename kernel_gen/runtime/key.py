@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
-from kernel_gen.ir.target import Target
+from kernel_gen.ir.target import DeviceKind, Target
 
 PREFIX = "gaf1"
 _PART = re.compile(r"[A-Za-z0-9.+_-]{1,128}\Z")
@@ -49,6 +49,12 @@ class PlanKey:
                 f"not a plan key: {text[:200]!r}; expected {PREFIX}:graph:shape:options:target"
             )
         return PlanKey(*parts[1:])
+
+
+def stands_in(target: str, wanted: str) -> bool:
+    """Whether a plan for one target (its part of a key) may be worth trying on another: among
+    CPUs only, as an NPU's plan is for its own chip."""
+    return all(part.startswith(f"{DeviceKind.CPU}-") for part in (target, wanted))
 
 
 def options_digest(*, numerics: str, training: bool, rules: str) -> str:

@@ -6,7 +6,8 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
 from kernel_gen.errors import InternalError, InvalidValues, Unavailable
@@ -85,7 +86,14 @@ def check(status: int) -> None:
 
 
 def _load(artifact: Artifact) -> ctypes.CDLL:
-    """The object of exactly the artifact's bytes.
+    """The object of exactly the artifact's bytes."""
+    with object_path(artifact) as path:
+        return ctypes.CDLL(path)
+
+
+@contextmanager
+def object_path(artifact: Artifact) -> Iterator[str]:
+    """A path from which the loader takes exactly the artifact's bytes.
 
     The bytes lie in memory, where nobody can exchange them between check and use and no mount
     forbids execution. The loader takes a path it knows for an object it has, so each load needs a
@@ -98,11 +106,12 @@ def _load(artifact: Artifact) -> ctypes.CDLL:
     try:
         folder = tempfile.mkdtemp(prefix="gaf-")
     except OSError:
-        return ctypes.CDLL(path)
+        yield path
+        return
     link = os.path.join(folder, "plan.so")
     try:
         os.symlink(path, link)
-        return ctypes.CDLL(link)
+        yield link
     finally:
         os.close(memory)
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.runtime.plan import Plan, Segment
 
 
@@ -38,8 +39,15 @@ def _check_layout(plan: Plan, n_nodes: int, n_values: int) -> None:
     _within("layout.arena", (slot.value for slot in layout.arena), n_values)
     for position, segment in enumerate(layout.segments):
         _check_segment(f"layout.segments[{position}]", plan, segment)
-    if plan.kernels and len(plan.artifacts) != 1:
+    if len(plan.artifacts) != _objects(plan):
         raise InvalidInput(f"plan: {len(plan.kernels)} kernels, {len(plan.artifacts)} objects")
+
+
+def _objects(plan: Plan) -> int:
+    """Objects that the plan should have: one of all kernels on a CPU, one per kernel on an NPU."""
+    if plan.target.kind is DeviceKind.CPU:
+        return int(bool(plan.kernels))
+    return len({kernel.source.digest for kernel in plan.kernels})
 
 
 def _check_segment(place: str, plan: Plan, segment: Segment) -> None:

@@ -6,7 +6,7 @@ compiles shipped text. This module tells whether this version generates what was
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.registry import templates
+from kernel_gen.codegen.registry import templates
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.runtime.plan import Kernel, Plan

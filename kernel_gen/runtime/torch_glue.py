@@ -14,12 +14,14 @@ import weakref
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import torch
 
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.frontend.torch_run import run
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes, user_inputs
 from kernel_gen.runtime.native import Call, NativePlan, check
@@ -37,6 +39,9 @@ from kernel_gen.runtime.torch_glue_constants import (
 from kernel_gen.runtime.torch_glue_pool import OutputPool
 from kernel_gen.runtime.torch_glue_results import Results
 
+if TYPE_CHECKING:
+    from kernel_gen.runtime.simulated import SimulatedPlan
+
 _IDLE_CONTEXTS = 16  # arenas kept for later calls; more calls at once allocate their own
 
 
@@ -49,7 +54,7 @@ class TorchPlan:
         if reason:
             raise Unavailable(f"plan {plan.key}: {reason}")
         self.plan = plan
-        self._native = NativePlan(plan.artifacts[0]) if plan.artifacts else None
+        self._native = _loaded(plan)
 
     def bind(self, constants: Sequence[torch.Tensor]) -> BoundPlan:
         """The plan over `constants`: one tensor per non-user input of the program, in order.
@@ -57,6 +62,20 @@ class TorchPlan:
         Tensors that kernels neither pack nor lay out anew are read in place in each call.
         """
         return BoundPlan(self.plan, self._native, bind_constants(self.plan, constants))
+
+
+def _loaded(plan: Plan) -> NativePlan | SimulatedPlan | None:
+    if not plan.artifacts:
+        return None
+    if plan.target.kind is DeviceKind.CPU:
+        return NativePlan(plan.artifacts[0])
+    return _simulated(plan)
+
+
+def _simulated(plan: Plan) -> SimulatedPlan:
+    from kernel_gen.runtime.simulated import SimulatedPlan  # not for those who run CPU plans
+
+    return SimulatedPlan(plan)
 
 
 class _Context:
@@ -71,7 +90,7 @@ class _Context:
         self.n_threads = 0
         self.arena: torch.Tensor | None = None
 
-    def grow(self, native: NativePlan, n_threads: int) -> None:
+    def grow(self, native: NativePlan | SimulatedPlan, n_threads: int) -> None:
         """Makes the arena large enough for `n_threads` threads; torch aligns it to 64 bytes."""
         needed = native.arena_bytes(n_threads)
         if self.arena is None or self.arena.numel() < needed:
@@ -110,7 +129,9 @@ class _Framework:
 class BoundPlan:
     """A plan with its constants. Calls from several threads at once are fine."""
 
-    def __init__(self, plan: Plan, native: NativePlan | None, constants: BoundConstants) -> None:
+    def __init__(
+        self, plan: Plan, native: NativePlan | SimulatedPlan | None, constants: BoundConstants
+    ) -> None:
         self.plan = plan
         self.snapshots = constants.snapshots
         self._constants = constants
@@ -128,10 +149,15 @@ class BoundPlan:
         self._tensors = {v: t for v, t in constants.tensors.items() if v in named}
         self._contexts: list[_Context] = []
 
-    def _create(self, native: NativePlan | None) -> ctypes.c_void_p | None:
+    def _create(
+        self, native: NativePlan | SimulatedPlan | None
+    ) -> ctypes.c_void_p | tuple[int, ...] | None:
         if native is None:
             return None
-        handle = native.create([tensor.data_ptr() for tensor in self._constants.pointers])
+        addresses = [tensor.data_ptr() for tensor in self._constants.pointers]
+        if not isinstance(native, NativePlan):
+            return native.create(addresses)
+        handle = native.create(addresses)
         # Not at exit: other threads may still be running the plan then.
         weakref.finalize(self, native.destroy, handle).atexit = False
         return handle

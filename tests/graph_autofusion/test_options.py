@@ -6,7 +6,7 @@ import pytest
 
 import graph_autofusion as gaf
 from graph_autofusion.options import OnMiss, parse_budget, parse_options
-from kernel_gen.errors import InvalidInput
+from kernel_gen.errors import InvalidInput, Unavailable
 
 
 def _options(environ: dict[str, str] | None = None, **changes):
@@ -18,6 +18,15 @@ def test_defaults_are_a_minute_here_without_a_service():
     assert options.budget.seconds == 60
     assert options.on_miss is OnMiss.TUNE
     assert options.service is None
+
+
+def test_an_npu_without_its_software_names_the_simulator():
+    with pytest.raises(Unavailable, match="ascend-sim:910b3"):
+        _options(device="ascend:0")
+
+
+def test_a_simulated_npu_is_a_device():
+    assert _options(device="ascend-sim:910b3").device == "ascend-sim:910b3"
 
 
 def test_a_service_changes_the_default_on_miss():
@@ -34,7 +43,8 @@ def test_an_argument_wins_over_the_environment():
     ("changes", "says"),
     [
         ({"device": "cuda"}, "unknown"),
-        ({"device": "ascend-sim:910b3"}, "'cpu' only"),
+        ({"device": "ascend-sim:910b9"}, "unknown Ascend chip '910b9'"),
+        ({"device": "ascend:x"}, "unknown"),
         ({"numerics": "loose"}, "'fast' or 'strict'"),
         ({"on_miss": "guess"}, "'tune', 'queue', 'eager', 'error'"),
         ({"budget": -1}, "expected 0 to"),

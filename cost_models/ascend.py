@@ -1,0 +1,116 @@
+"""An analytic model of a kernel on an NPU: the longest of memory, vector and cube time.
+
+All rates are those of the chip's parameter file. It knows nothing of buffers, queues and bank
+conflicts, which the simulator does; it ranks groups and block counts before anything is built.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kernel_gen.ascend.chips import Chip, load_chip
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import BufferRole, Compute, Contract, Load, LoopNest, Reduce
+from kernel_gen.ir.target import Target
+from kernel_gen.schedule.schedule import Schedule
+
+_REPEAT_BYTES = 256
+_REDUCE_REPEATS = 2.0  # estimate: halving adds cost two instructions per repeat
+_STEPS = {"exp": "Exp", "log": "Ln", "div": "Div", "sqrt": "Sqrt", "rsqrt": "Rsqrt"}
+_SLOW = {"tanh": 20.0, "erf": 30.0, "sigmoid": 8.0, "gelu": 30.0, "silu": 8.0, "pow": 10.0}
+"""Repeats' cycles of ops that take several instructions (estimates)."""
+_SYMBOLIC_EXTENT = 128  # estimate: what a dimension is worth that is unknown
+_OVERLAP_LOST = 0.15  # estimate: share of the shorter parts that does not overlap
+
+
+class AscendModel:
+    """The cost model of NPUs; needs no data."""
+
+    name = "ascend"
+
+    def predict_us(self, nest: LoopNest, schedule: Schedule | None, target: Target) -> float:
+        """Simulated microseconds, the launch included."""
+        chip = load_chip(target.model)
+        cores = _cores(schedule, target)
+        parts = (
+            _memory_cycles(nest, chip, cores),
+            _vector_cycles(nest, chip) / cores,
+            _cube_cycles(nest) / chip.cube_cores,
+        )
+        longest = max(parts)
+        busy = longest + _OVERLAP_LOST * (sum(parts) - longest)
+        start = chip.block_start_cycles + chip.gm_read_start_cycles + chip.gm_write_start_cycles
+        return chip.launch_us + chip.microseconds(start + busy)
+
+
+def _cores(schedule: Schedule | None, target: Target) -> int:
+    """Vector cores that a schedule uses; all of them where it does not say."""
+    for decision in schedule.decisions if schedule else ():
+        args = dict(decision.args)
+        value = args.get("value")
+        if args.get("parameter") == "cores" and isinstance(value, int):
+            return max(1, min(value, target.cores))
+    return target.cores
+
+
+def _extent(nest: LoopNest, axis: str) -> int:
+    extent = nest.axis(axis).extent
+    return extent if isinstance(extent, int) else _SYMBOLIC_EXTENT
+
+
+def _points(nest: LoopNest, axes: tuple[str, ...]) -> int:
+    return math.prod(_extent(nest, axis) for axis in axes)
+
+
+def _memory_cycles(nest: LoopNest, chip: Chip, cores: int) -> float:
+    """Bytes touched, each once, at the rate of memory or of the cores in use."""
+    total = 0.0
+    for number, buffer in enumerate(nest.buffers):
+        dims = buffer.type.shape
+        elems = math.prod(d if isinstance(d, int) else _SYMBOLIC_EXTENT for d in dims)
+        if buffer.role is not BufferRole.OUTPUT:
+            reads = sum(
+                _points(nest, tuple(sorted({a for i in s.index for a in i.axes()})))
+                for s in nest.statements
+                if isinstance(s, Load) and s.buffer == number
+            )
+            elems = min(elems, reads)
+        total += elems * buffer.type.dtype.bytes
+    return total / min(chip.hbm_bytes_per_cycle, cores * chip.gm_read_rate)
+
+
+def _vector_cycles(nest: LoopNest, chip: Chip) -> float:
+    """Cycles of all vector instructions on one core."""
+    live = nest.statement_axes()
+    cycles = 0.0
+    for number, statement in enumerate(nest.statements):
+        if isinstance(statement, Compute):
+            cycles += _repeats(nest, live[number], statement.dtype) * _cost(statement.op, chip)
+        elif isinstance(statement, Reduce):
+            axes = tuple({*live[number], *statement.axes})
+            cycles += _repeats(nest, axes, statement.dtype) * _REDUCE_REPEATS
+    return cycles
+
+
+def _repeats(nest: LoopNest, axes: tuple[str, ...], dtype: DType) -> float:
+    return _points(nest, axes) * dtype.compute.bytes / _REPEAT_BYTES
+
+
+def _cost(op: str, chip: Chip) -> float:
+    if op == "const":
+        return 0.0
+    if op in _STEPS:
+        return chip.instructions[_STEPS[op]].repeat
+    return _SLOW.get(op, chip.instructions["Add"].repeat)
+
+
+def _cube_cycles(nest: LoopNest) -> float:
+    """Cycles of all matrix products on one cube core: 16 by 16 by 32 B a cycle."""
+    live = nest.statement_axes()
+    cycles = 0.0
+    for number, statement in enumerate(nest.statements):
+        if isinstance(statement, Contract):
+            narrow = nest.statements[statement.lhs].dtype in (DType.F16, DType.BF16)
+            points = _points(nest, tuple({*live[number], *statement.axes}))
+            cycles += points / (16 * 16 * (16 if narrow else 4))
+    return cycles

@@ -1,0 +1,181 @@
+"""Plans and kernels for an NPU on the simulator: built for the host, called with addresses.
+
+An object of a kernel holds its device code, compiled against the simulator, and its tiling
+function. There is no driver in C: `SimulatedPlan` does in Python what `driver_source` writes for
+the CPU, and offers the calls of `NativePlan` that a bound plan makes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gen.ascend.chips import load_chip
+from kernel_gen.ascend.sim import BuildError, SimResult, Simulator, build, runtime_library
+from kernel_gen.codegen.ascend.launch import Tiler
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import InternalError, InvalidInput, Unavailable
+from kernel_gen.ir.loopnest import BufferRole, LoopNest
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement, Protocol, Stage
+from kernel_gen.runtime.arena import storage_bytes
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.kernel import bytes_at
+from kernel_gen.runtime.layout import kernel_writes
+from kernel_gen.runtime.native import Call, object_path
+from kernel_gen.runtime.plan import Artifact, Kernel, Plan
+
+Bytes = NDArray[np.uint8]
+_BUILT_FILES = 3  # of a kernel's files: device code, tiling data, tiling function; no launcher
+CLOCK = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatorCompiler:
+    """Builds kernels for the simulator with a C++ compiler of this machine, once per content."""
+
+    compiler: Compiler
+    flags: tuple[str, ...] = ("ascend-sim",)
+
+    @property
+    def version(self) -> str:
+        return self.compiler.version
+
+    def compile(self, source: KernelSource) -> Artifact | Failure:
+        """The object of one kernel; raises Unavailable without a compiler."""
+        path = self.path(source)
+        if not path.exists():
+            failure = self._build(source, path)
+            if failure is not None:
+                return failure
+        data = path.read_bytes()
+        return Artifact(path.name, hashlib.sha256(data).hexdigest(), data)
+
+    def path(self, source: KernelSource) -> Path:
+        """Where the object of a source lies once it is built."""
+        text = f"{self.version}\0{runtime_library().name}\0{source.digest}"
+        key = hashlib.sha256(text.encode()).hexdigest()
+        return self.compiler.folder / key[:2] / f"s{key[:40]}.so"
+
+    def _build(self, source: KernelSource, path: Path) -> Failure | None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
+            try:
+                built = build(dict(source.files[:_BUILT_FILES]), Path(work))
+            except BuildError as error:
+                return Failure(Stage.BUILD, "compile-error", str(error))
+            os.replace(built, path)  # atomic: readers see none or all of it
+        return None
+
+
+class SimulatedKernel:
+    """A built kernel for one chip. Not for two threads at once.
+
+    Tensors are given as their bytes from the first to the last element, in the order of
+    `nest.buffers`; results are written in place.
+    """
+
+    def __init__(self, path: str, source: KernelSource, nest: LoopNest, target: Target) -> None:
+        """Raises Unavailable where the object does not load, or no tile fits the nest."""
+        try:
+            ctypes.CDLL(str(runtime_library()))
+            self._simulator = Simulator(Path(path), source.entry, load_chip(target.model))
+            tiler = Tiler(ctypes.CDLL(path), source.entry)
+            self._tiling, self._blocks, self._workspace_bytes = tiler(())
+        except (InvalidInput, AttributeError, OSError) as error:
+            raise Unavailable(f"kernel {source.entry}: {error}") from error
+        self._roles = [buffer.role for buffer in nest.buffers]
+
+    def run(
+        self, operands: Sequence[Bytes], *, timing: bool = True, trace: bool = False
+    ) -> SimResult:
+        """One call; broken rules of the chip are in the result."""
+        pairs = list(zip(operands, self._roles, strict=True))
+        return self._simulator.run(
+            [data for data, role in pairs if role is not BufferRole.OUTPUT],
+            [data for data, role in pairs if role is BufferRole.OUTPUT],
+            tiling=self._tiling,
+            blocks=self._blocks,
+            workspace_bytes=self._workspace_bytes,
+            timing=timing,
+            trace=trace,
+        )
+
+
+def simulated_time(result: SimResult, target: Target) -> Measurement:
+    """What a run says about the kernel's time, its launch included, and how busy its pipes were."""
+    us = result.latency_us + load_chip(target.model).launch_us
+    pipes = tuple((name, round(share, 4)) for name, share in result.pipe_busy.items() if share)
+    return Measurement((us,), Protocol(target.cores, 1, 0, "cold", CLOCK, simulated=True), pipes)
+
+
+def load_kernels(plan: Plan) -> list[SimulatedKernel]:
+    """The plan's kernels, each object loaded once. Raises Unavailable."""
+    digests = list(dict.fromkeys(kernel.source.digest for kernel in plan.kernels))
+    objects = dict(zip(digests, plan.artifacts, strict=True))
+    loaded: dict[str, SimulatedKernel] = {}
+    for kernel in plan.kernels:
+        digest = kernel.source.digest
+        if digest not in loaded:
+            with object_path(objects[digest]) as path:
+                loaded[digest] = SimulatedKernel(path, kernel.source, kernel.nest, plan.target)
+    return [loaded[kernel.source.digest] for kernel in plan.kernels]
+
+
+class SimulatedPlan:
+    """The kernels of a plan behind the calls of `NativePlan`. One call runs at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._kernels = load_kernels(plan)
+        self._slots = {slot.value: slot.offset for slot in plan.layout.arena}
+        self._places = {value: i for i, value in enumerate(plan.layout.constants)}
+        self._empty = [_is_empty(plan, kernel) for kernel in plan.kernels]
+        self._lock = threading.Lock()
+
+    def create(self, constants: Sequence[int]) -> tuple[int, ...]:
+        """The addresses of the constants, which must stay valid."""
+        return tuple(constants)
+
+    def arena_bytes(self, n_threads: int) -> int:
+        return self._plan.layout.arena_bytes
+
+    def run(self, handle: Any, reference: Any) -> int:
+        """Runs the segment that the call names. Raises InternalError where a kernel breaks a rule
+        of the chip."""
+        call: Call = reference._obj
+        with self._lock:
+            for number in self._plan.layout.segments[call.segment].kernels:
+                if not self._empty[number]:
+                    self._run(number, handle, call)
+        return 0
+
+    def _run(self, number: int, constants: Sequence[int], call: Call) -> None:
+        kernel = self._plan.kernels[number]
+        values = (ctypes.c_void_p * len(self._plan.program.values)).from_address(call.values)
+        operands = []
+        for value, buffer in zip(kernel.operands, kernel.nest.buffers, strict=True):
+            if value in self._places:
+                address = constants[self._places[value]]
+            elif value in self._slots:
+                address = call.arena + self._slots[value]
+            else:
+                address = values[value] or 0
+            operands.append(bytes_at(address, storage_bytes(buffer.type)))
+        result = self._kernels[number].run(operands, timing=False)
+        if result.failures:
+            raise InternalError(f"kernel {kernel.source.entry}: {result.failures[0]}")
+
+
+def _is_empty(plan: Plan, kernel: Kernel) -> bool:
+    return all(plan.program.type_of(value).elems == 0 for value in kernel_writes(kernel))

@@ -1,0 +1,82 @@
+"""The whole-program stage on a simulated NPU: plans are run for their results, and timed as the sum
+of their kernels' simulated times, one launch after another.
+
+The baseline is the plan without fusion, by our own best kernels: the chip has no framework whose
+time could be taken. Ops without a kernel run on the host, at no simulated time; a plan that leaves
+more of them there than another one is out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel_gen.fusion.group import FrameworkGroup
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement, Protocol, Stage
+from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.simulated import CLOCK, SimulatorCompiler
+from tuner.contest import Contender, ContestResult, ContestTask, Entry
+from tuner.program_bench import ProgramBench
+from tuner.tasks import computing_nodes
+
+_TIMEOUT_S = 300.0  # a run of all kernels of a plan with every rule checked
+
+
+class SimulatedBench(ProgramBench):
+    """Checks plans in a child that has torch; computes their simulated times."""
+
+    def __init__(self, compiler: SimulatorCompiler, target: Target, cores: Sequence[int]) -> None:
+        super().__init__(compiler, target, cores)
+        self._right: set[str] = set()
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        """Builds and checks the entries; the unfused plan's time is the baseline."""
+        least = min((_on_host(task, entry) for entry in _all(task)), default=0)
+        plans = [
+            _left_on_host() if _on_host(task, entry) > least else plan
+            for entry, plan in zip(task.entries, self._assemble(task), strict=True)
+        ]
+        contenders = tuple(
+            self._contender(task, entry, plan)
+            for entry, plan in zip(task.entries, plans, strict=True)
+        )
+        baseline = task.unfused
+        if baseline is None:  # some op was never timed alone: nothing can be said to be faster
+            baseline = min(task.entries, key=_sum_us)
+        return ContestResult(self._time(baseline), contenders)
+
+    def _contender(self, task: ContestTask, entry: Entry, plan: Plan | Failure) -> Contender:
+        if isinstance(plan, Plan) and plan.id not in self._right:
+            checked = self._checked(task.graph, plan, _TIMEOUT_S)
+            if isinstance(checked, Plan):
+                self._right.add(plan.id)
+            plan = checked
+        if isinstance(plan, Failure):
+            return Contender(None, plan)
+        return Contender(plan, self._time(entry))
+
+    def _time(self, entry: Entry) -> Measurement:
+        protocol = Protocol(self._target.cores, 1, 0, "cold", CLOCK, simulated=True)
+        return Measurement((_sum_us(entry),), protocol)
+
+
+def _all(task: ContestTask) -> tuple[Entry, ...]:
+    return task.entries if task.unfused is None else (*task.entries, task.unfused)
+
+
+def _sum_us(entry: Entry) -> float:
+    return sum(k.measurement.median_us for k in entry.kernels if k.measurement is not None)
+
+
+def _on_host(task: ContestTask, entry: Entry) -> int:
+    """Computing ops that the entry leaves to the framework."""
+    return sum(
+        len(computing_nodes(task.program, group.nodes))
+        for group in entry.cover.groups
+        if isinstance(group, FrameworkGroup) and not group.is_constant
+    )
+
+
+def _left_on_host() -> Failure:
+    message = "The plan leaves ops to the host that another plan has kernels for."
+    return Failure(Stage.RUN, "host-only", message)

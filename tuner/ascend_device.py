@@ -1,0 +1,117 @@
+"""An NPU chip on the simulator, as a device of the search.
+
+Candidates are built for the host, run with data and all rules of the chip on the operands of their
+nest, compared with the reference, and timed by the simulator: a broken rule is a failed trial with
+the rule's code. Times are simulated and do not depend on what else this machine does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kernel_gen.ascend.sim import runtime_library
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import Unavailable
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.simulated import SimulatorCompiler
+from tuner.ascend_bench import SimulatedBench
+from tuner.builder import Built
+from tuner.check_blocks import CheckBlocks
+from tuner.contest import ContestResult, ContestTask, GraphTask
+from tuner.messages import UNTRIED, KernelTask, RunSimulated, TaskResult
+from tuner.runner import Runner
+
+_SLOWER = 20.0  # than a kernel of the host: instructions are interpreted, checked and timed
+_HOST_ONLY = Failure(
+    Stage.RUN, "host-only", "The framework runs on the host: it has no time on a simulated NPU."
+)
+
+
+class AscendDevice:
+    """A simulated chip, driven from this process. Not thread-safe.
+
+    `cores` are the CPU numbers that compilers and the simulator may use (default: all of this
+    process). Raises Unavailable without a compiler.
+    """
+
+    def __init__(self, target: Target, cores: Sequence[int] | None = None) -> None:
+        self._cores = tuple(cores or sorted(os.sched_getaffinity(0)))
+        self._target = target
+        self._runner = Runner(self._cores, preload=("kernel_gen.runtime.simulated",))
+        try:
+            runtime_library()
+            compiler = Compiler.find(self._runner.scratch / "objects")
+        except Unavailable:
+            self._runner.close()
+            raise
+        self._compiler = SimulatorCompiler(compiler)
+        self._blocks = CheckBlocks(self._runner)
+        self._programs: SimulatedBench | None = None
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    @property
+    def child_pid(self) -> int | None:
+        """Pid of the process candidates run in, if it lives (tests end it from outside)."""
+        return self._runner.child_pid
+
+    def measure(
+        self, tasks: Sequence[KernelTask], seconds: float | None = None
+    ) -> list[TaskResult]:
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        with ThreadPoolExecutor(len(self._cores)) as pool:
+            built = list(pool.map(lambda task: self._built(task.source, end), tasks))
+        return [
+            TaskResult(UNTRIED)
+            if made is None or time.monotonic() >= end
+            else TaskResult(self._measured(task, made), made.seconds)
+            for task, made in zip(tasks, built, strict=True)
+        ]
+
+    def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
+        """There is no framework on the chip: what has no kernel runs on the host, untimed."""
+        return [_HOST_ONLY for _ in tasks]
+
+    def contest(self, task: ContestTask) -> ContestResult:
+        if self._programs is None:
+            self._programs = SimulatedBench(self._compiler, self._target, self._cores)
+        return self._programs.contest(task)
+
+    def close(self) -> None:
+        self._runner.close()
+        if self._programs is not None:
+            self._programs.close()
+        self._blocks.close()
+
+    def _built(self, source: KernelSource, end: float) -> Built | None:
+        """The kernel's object, or why there is none; None where time was up before its turn."""
+        start = time.monotonic()
+        if start >= end:
+            return None
+        artifact = self._compiler.compile(source)
+        seconds = time.monotonic() - start
+        if isinstance(artifact, Failure):
+            return Built(None, artifact, seconds)
+        return Built(str(self._compiler.path(source)), None, seconds)
+
+    def _measured(self, task: KernelTask, built: Built) -> Measurement | Failure:
+        if built.path is None:
+            assert built.failure is not None
+            return built.failure
+        try:
+            block = self._blocks.open(task.check)
+        except Exception as error:  # noqa: BLE001 - a nest without a reference fails alone
+            message = f"{type(error).__name__}: {error}"
+            return Failure(Stage.CHECK, "no-reference", message[:500])
+        request = RunSimulated(block.message.key, built.path, task.source, self._target)
+        answer = self._runner.call(request, _SLOWER * task.timeout_s)
+        assert isinstance(answer, Measurement | Failure)
+        return answer

@@ -1,0 +1,51 @@
+"""Operands and references of the nests that a device has met lately."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from tuner.messages import NestCheck
+from tuner.reference import CheckBlock, build_check
+from tuner.runner import Runner
+
+_BLOCK_BYTES = 2 << 30  # kept for nests that may be measured again
+
+
+class CheckBlocks:
+    """Blocks in shared memory, open in a runner's child; the longest unused give way to others."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._blocks: OrderedDict[tuple[str, int, bool], CheckBlock] = OrderedDict()
+
+    def open(self, check: NestCheck) -> CheckBlock:
+        """The block of a nest, known to the child. Raises what the reference raises."""
+        block = self._block(check)
+        self._runner.open(block.message.key, block.message, block.handle)
+        return block
+
+    def close(self) -> None:
+        while self._blocks:
+            self._blocks.popitem()[1].close()
+
+    def _block(self, check: NestCheck) -> CheckBlock:
+        key = (check.key, check.seed, check.strict)
+        block = self._blocks.get(key)
+        if block is None:
+            block = build_check(check)
+            self._blocks[key] = block
+            self._trim()
+        self._blocks.move_to_end(key)
+        return block
+
+    def _trim(self) -> None:
+        dropped: list[str] = []
+        while len(self._blocks) > 1 and self._used_bytes() > _BLOCK_BYTES:
+            _, block = self._blocks.popitem(last=False)
+            dropped.append(block.message.key)
+            block.close()
+        if dropped:
+            self._runner.forget(dropped)
+
+    def _used_bytes(self) -> int:
+        return sum(block.nbytes for block in self._blocks.values())

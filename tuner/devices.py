@@ -1,0 +1,20 @@
+"""Opening a device by its name, and the resource that stands for it in Ray."""
+
+from __future__ import annotations
+
+from kernel_gen.runtime.device_names import CPU, device_target
+from tuner.ascend_device import AscendDevice
+from tuner.device import LocalDevice
+from tuner.ray_runtime import CPU_RESOURCE, NPU_RESOURCE
+
+
+def open_device(name: str) -> LocalDevice | AscendDevice:
+    """The device in this process. Raises InvalidInput for an unknown one, Unavailable where it is
+    not here."""
+    target = device_target(name)
+    return LocalDevice(target) if name == CPU else AscendDevice(target)
+
+
+def resource_of(name: str) -> str:
+    """What an actor of the device holds in Ray, so that two of them never measure at once."""
+    return CPU_RESOURCE if name == CPU else NPU_RESOURCE
