@@ -11,10 +11,10 @@ from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED, Addresses, Place
 from kernel_gen.codegen.ascend.plan import Sections, UnfitError, limits_of
-from kernel_gen.codegen.ascend.product import SplitNest, split
+from kernel_gen.codegen.ascend.product import SplitNest, chunked, split
 from kernel_gen.codegen.ascend.shape import shaped
 from kernel_gen.codegen.ascend.vector import LANES, places_of
-from kernel_gen.codegen.cpu.linear import Linear, Poly, product
+from kernel_gen.codegen.cpu.linear import FlatNest, Linear, Poly, product
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.index import AxisTerm
@@ -99,18 +99,31 @@ def _planned(nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
             kind = buffer.type
             place = places[number]
             sections.reserve(place.name, place.ctype, product(kind.shape), kind.dtype.bytes)
-    if parts.prologue is not None:
-        sections.add(parts.prologue, places)
+    prologue, epilogue, in_chunks = _in_chunks(parts)
+    if prologue is not None:
+        sections.add(prologue, places)
     made = _phase(parts, len(sections.sections))
     if isinstance(made, Refusal):
         raise UnfitError(made)
     sections.sections.append(made)
-    if parts.epilogue is not None:
-        sections.add(parts.epilogue, places)
+    if epilogue is not None:
+        sections.add(epilogue, places)
     return KernelPlan(
         flat, flat.buffers, parts.shape.symbols(), parts.shape.derived,
-        tuple(sections.sections), tuple(sections.work.values()), sections.workspace,
+        tuple(sections.sections), tuple(sections.work.values()), sections.workspace, in_chunks,
     )  # fmt: skip
+
+
+def _in_chunks(parts: SplitNest) -> tuple[FlatNest | None, FlatNest | None, bool]:
+    """Prologue and epilogue over a chunk of the product's rows where both allow it, so that vector
+    and cube cores work side by side; else as they are."""
+    m = parts.axes.m
+    given = [n for n in (parts.prologue, parts.epilogue) if n is not None]
+    made = [chunked(n, m) for n in given] if m and not parts.axes.batch else []
+    if not given or not made or None in made:
+        return parts.prologue, parts.epilogue, False
+    first = made[0] if parts.prologue is not None else None
+    return first, made[-1] if parts.epilogue is not None else None, True
 
 
 def _places(parts: SplitNest) -> dict[int, Place]:
@@ -149,6 +162,8 @@ def _phase(parts: SplitNest, number: int) -> CubePhase | Refusal:
         out,
         size,
         parts.relu,
+        waits=parts.prologue is not None,
+        signals=parts.epilogue is not None,
     )
 
 

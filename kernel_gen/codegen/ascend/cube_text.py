@@ -43,11 +43,12 @@ class CubePhase:
     out: MatrixOperand
     size: int  # bytes of an operand's element
     relu: bool
+    waits: bool  # for the vector cores' prologue
+    signals: bool  # to the vector cores' epilogue
 
-    @property
-    def synchronised(self) -> bool:
-        return True
 
+# Flags: vector cores to their cube core, cube cores among themselves, and back to the vector cores.
+PREPARED, MULTIPLIED, READY = 0, 1, 2
 
 _LOAD_A = {
     # m blocks of k fractals each, `mFractals` apart
@@ -157,17 +158,36 @@ def cube_method(p: CubePhase) -> list[str]:
         f"    pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * {p.size}));",
         f"    pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(tileN * tileK * {p.size}));",
         "    pipe.InitBuffer(cQueue, 1, static_cast<uint32_t>(tileM * tileN * 4));",
-        f"    const int64_t tilesM = ({p.m} + tileM - 1) / tileM;",
+        f"    const int64_t chunkM = tiling->chunkM{n};",
         f"    const int64_t tilesN = ({p.n} + tileN - 1) / tileN;",
-        f"    const int64_t tasks = {' * '.join(e for _, e in p.batch) or '1'} * tilesM * tilesN;",
-        "    const int64_t first = tasks * GetBlockIdx() / GetBlockNum();",
-        "    const int64_t last = tasks * (GetBlockIdx() + 1) / GetBlockNum();",
-        "    for (int64_t task = first; task < last; task++) {",
-        *_indented(_task(p, kind), 8),
+        f"    for (int64_t low = 0; low < {p.m}; low += chunkM) {{",
+        *_indented(_rows(p, kind), 8),
         "    }",
         "}",
     ]
     return _indented(body, 4)
+
+
+def _rows(p: CubePhase, kind: str) -> list[str]:
+    """A chunk of rows of the result."""
+    lines = [f"AscendC::CrossCoreWaitFlag({PREPARED});"] if p.waits else []
+    lines += [
+        f"const int64_t high = low + chunkM < {p.m} ? low + chunkM : {p.m};",
+        "const int64_t tilesM = (high - low + tileM - 1) / tileM;",
+        f"const int64_t tasks = {' * '.join(e for _, e in p.batch) or '1'} * tilesM * tilesN;",
+        "const int64_t first = tasks * GetBlockIdx() / GetBlockNum();",
+        "const int64_t last = tasks * (GetBlockIdx() + 1) / GetBlockNum();",
+        "for (int64_t task = first; task < last; task++) {",
+        *_indented(_task(p, kind), 4),
+        "}",
+    ]
+    if p.signals:
+        lines += [
+            f"AscendC::CrossCoreSetFlag<0, PIPE_FIX>({MULTIPLIED});",
+            f"AscendC::CrossCoreWaitFlag({MULTIPLIED});",
+            f"AscendC::CrossCoreSetFlag<2, PIPE_FIX>({READY});",
+        ]
+    return lines
 
 
 def _indented(lines: list[str], by: int) -> list[str]:
@@ -177,7 +197,7 @@ def _indented(lines: list[str], by: int) -> list[str]:
 def _task(p: CubePhase, kind: str) -> list[str]:
     lines = [
         "int64_t left = task;",
-        "const int64_t m0 = left % tilesM * tileM;",
+        "const int64_t m0 = low + left % tilesM * tileM;",
         "left /= tilesM;",
         "const int64_t n0 = left % tilesN * tileN;",
     ]
@@ -187,7 +207,7 @@ def _task(p: CubePhase, kind: str) -> list[str]:
         lines += [f"const int64_t {axis} = left % {extent};", f"left /= {extent};"]
     return [
         *lines,
-        f"const int32_t m = AtMost(tileM, {p.m} - m0);",
+        "const int32_t m = AtMost(tileM, high - m0);",
         f"const int32_t n = AtMost(tileN, {p.n} - n0);",
         "const int32_t nFractals = UpTo(n, 16) / 16;",
         "LocalTensor<float> c = cQueue.AllocTensor<float>();",
@@ -229,7 +249,9 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
         "    Mmad(c, a2, b2,",
         "         MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(n),",
         "                    static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));",
-        "    PipeBarrier<PIPE_M>();",
+        "    if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other",
+        "        PipeBarrier<PIPE_M>();",
+        "    }",
         "    a2Queue.FreeTensor(a2);",
         "    b2Queue.FreeTensor(b2);",
         "}",

@@ -42,4 +42,19 @@ Blocking Block(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t size, int
     }
     return best;
 }
+
+// Rows of C that are multiplied while vector cores work on others: as few as keep all cores busy,
+// in at most eight chunks, as a flag between cores counts no further than 15.
+[[maybe_unused]] int64_t Chunk(const Blocking &b, int64_t m, int64_t n, int64_t cores)
+{
+    const int64_t down = Parts(m, b.m), across = Parts(n, b.n);
+    const int64_t rounds = Parts(down * across, cores);
+    for (int64_t tiles = Parts(down, 8); tiles < down; tiles++) {
+        const int64_t whole = down / tiles * Parts(tiles * across, cores);
+        if (whole + Parts(down % tiles * across, cores) <= rounds) {
+            return tiles * b.m;
+        }
+    }
+    return m;
+}
 """

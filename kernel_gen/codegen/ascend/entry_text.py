@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernel_gen.codegen.ascend.cube_text import CubePhase
+from kernel_gen.codegen.ascend.cube_text import PREPARED, READY, CubePhase
 
 if TYPE_CHECKING:
     from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants
-
-# Flags: vector cores to their cube core, cube cores among themselves, and back to the vector cores.
-_PREPARED, _MULTIPLIED, _READY = 0, 1, 2
 
 
 def entry(plan: KernelPlan, symbol: str, names: Sequence[str]) -> list[str]:
@@ -68,36 +65,47 @@ def _vector(
 
 
 def _mixed(plan: KernelPlan, symbol: str) -> list[str]:
-    """Vector phases, the product, vector phases."""
+    """Vector phases, the product, vector phases; in chunks of rows where the plan allows it, so
+    that vector cores prepare one while the cube cores multiply another."""
     at = next(i for i, s in enumerate(plan.sections) if isinstance(s, CubePhase))
+    cube = plan.sections[at]
+    assert isinstance(cube, CubePhase)
     before = [s for s in plan.sections[:at] if not isinstance(s, CubePhase)]
     after = [s for s in plan.sections[at + 1 :] if not isinstance(s, CubePhase)]
-    lines = []
+    lines: list[str] = []
     if before:
-        lines += [
-            "    if ASCEND_IS_AIV {",
-            *_vector(before, symbol, " " * 8, started=False),
-            "        AscendC::PipeBarrier<PIPE_ALL>();",
-            "        AscendC::SyncAll();",
-            f"        AscendC::CrossCoreSetFlag<2, PIPE_MTE3>({_PREPARED});",
-            "    }",
+        done = [
+            "AscendC::PipeBarrier<PIPE_ALL>();",
+            "AscendC::SyncAll();",
+            f"AscendC::CrossCoreSetFlag<2, PIPE_MTE3>({PREPARED});",
         ]
-    lines.append("    if ASCEND_IS_AIC {")
-    if before:
-        lines.append(f"        AscendC::CrossCoreWaitFlag({_PREPARED});")
-    lines.append(f"        kernel.Product{plan.sections[at].number}();")
+        body = [*_vector(before, symbol, "", started=False), *done, "kernel.pipe.Reset();"]
+        lines += ["    if ASCEND_IS_AIV {", *_chunks(plan, cube, symbol, body), "    }"]
+    lines += ["    if ASCEND_IS_AIC {", f"        kernel.Product{cube.number}();", "    }"]
     if after:
-        lines += [
-            f"        AscendC::CrossCoreSetFlag<0, PIPE_FIX>({_MULTIPLIED});",
-            f"        AscendC::CrossCoreWaitFlag({_MULTIPLIED});",
-            f"        AscendC::CrossCoreSetFlag<2, PIPE_FIX>({_READY});",
+        body = [
+            f"AscendC::CrossCoreWaitFlag({READY});",
+            *_vector(after, symbol, "", started=False),
+            "AscendC::PipeBarrier<PIPE_ALL>();",
+            *(["AscendC::SyncAll();"] if any(s.synchronised for s in after) else []),
+            "kernel.pipe.Reset();",
         ]
-    lines.append("    }")
-    if after:
-        lines += [
-            "    if ASCEND_IS_AIV {",
-            f"        AscendC::CrossCoreWaitFlag({_READY});",
-            *_vector(after, symbol, " " * 8, started=bool(before)),
-            "    }",
-        ]
+        lines += ["    if ASCEND_IS_AIV {", *_chunks(plan, cube, symbol, body), "    }"]
     return lines
+
+
+def _chunks(plan: KernelPlan, cube: CubePhase, symbol: str, body: list[str]) -> list[str]:
+    """`body` for each chunk of rows, or once."""
+    if not plan.in_chunks:
+        return [" " * 8 + line for line in body]
+    given = f"reinterpret_cast<const __gm__ {symbol}_Tiling *>(tiling)"
+    rows = cube.m if cube.m.isdigit() else f"kernel.{cube.m}"
+    lines = [
+        f"const int64_t chunkM = {given}->chunkM{cube.number};",
+        f"for (int64_t low = 0; low < {rows}; low += chunkM) {{",
+        "    kernel.s9997 = low;",
+        f"    kernel.s9998 = low + chunkM < {rows} ? chunkM : {rows} - low;",
+        *("    " + line for line in body),
+        "}",
+    ]
+    return [" " * 8 + line for line in lines]

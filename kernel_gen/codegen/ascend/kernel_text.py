@@ -53,6 +53,7 @@ class KernelPlan:
     sections: tuple[PhaseVariants | CubePhase, ...]
     work: tuple[WorkTensor, ...]
     workspace: Poly
+    in_chunks: bool = False  # vector phases run over chunks of the product's rows
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -136,12 +137,13 @@ def kernel_text(plan: KernelPlan, template: str, symbol: str) -> str:
         text,
         "",
         "    TPipe pipe;",
+        *(f"    int64_t {s};" for s in plan.symbols),
+        *(["    int64_t s9997, s9998;  // the chunk of rows at hand"] if plan.in_chunks else []),
         "",
         "private:",
         f"    const __gm__ {symbol}_Tiling *tiling;",
         *(f"    GlobalTensor<{t}> {n};" for n, t in zip(names, types, strict=True)),
         *(f"    GlobalTensor<{w.ctype}> {w.name};" for w in plan.work),
-        *(f"    int64_t {s};" for s in plan.symbols),
         "};",
         f"}}  // namespace {symbol}_detail",
         "",

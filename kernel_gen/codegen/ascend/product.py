@@ -17,15 +17,16 @@ from kernel_gen.codegen.cpu.linear import (
     FlatNest,
     FlatStore,
     Linear,
-    flat_operands,
+    Poly,
     product,
 )
-from kernel_gen.codegen.cpu.phases import closure
+from kernel_gen.codegen.cpu.phases import closure, plan_phases
+from kernel_gen.codegen.cpu.simplify import map_accesses
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm
-from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Contract
-from kernel_gen.ir.types import TensorType
+from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Contract, IndexValue
+from kernel_gen.ir.types import Sym, TensorType
 
 _NARROW = (DType.F16, DType.BF16)
 
@@ -202,6 +203,31 @@ class _Splitter:
         return _pruned(nest, self._buffers, statements, nest.stores), out, result
 
 
+LOW, COUNT = Sym("s9997"), Sym("s9998")
+"""First row and number of rows of the chunk at hand, where a product runs in chunks of rows."""
+
+
+def chunked(nest: FlatNest, axis: str) -> FlatNest | None:
+    """The nest over a chunk of `axis`, offsets moved by its first row; None where the axis is not
+    an outer one everywhere, or where more than offsets depends on it."""
+    if any(axis not in phase.outer for phase in plan_phases(nest)):
+        return None
+    for s in nest.statements:
+        if isinstance(s, IndexValue) and axis in s.index.axes():
+            return None
+    for access in nest.accesses():
+        guarded = any(axis in g.index.axes() for g in access.guards)
+        if guarded or access.at.statements() or not access.at.is_affine_in(axis):
+            return None
+
+    def moved(at: Linear) -> Linear:
+        return Linear(at.terms, at.const + at.coeff(axis) * Poly.of(LOW))
+
+    shifted = map_accesses(nest, moved, lambda index: index)
+    axes = tuple(Axis(a.name, COUNT) if a.name == axis else a for a in nest.axes)
+    return replace(shifted, axes=axes)
+
+
 def _pruned(
     nest: FlatNest,
     buffers: list[Buffer],
@@ -225,6 +251,3 @@ def _pruned(
         axes=axes or nest.axes[-1:],
         statements=tuple(s if i in kept else nothing for i, s in enumerate(whole.statements)),
     )
-
-
-__all__ = ["ProductAxes", "SplitNest", "contraction", "flat_operands", "product_axes", "split"]

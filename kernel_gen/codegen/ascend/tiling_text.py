@@ -50,7 +50,7 @@ def struct_text(plan: KernelPlan, symbol: str) -> str:
     for section in plan.sections:
         n = section.number
         vector = isinstance(section, PhaseVariants)
-        parts = "height width key" if vector else "tileM tileN tileK chunkK"
+        parts = "height width key" if vector else "tileM tileN tileK chunkK chunkM"
         fields += [f"int64_t {part}{n};" for part in parts.split()]
     body = "\n".join(f"    {f}" for f in fields)
     return (
@@ -262,10 +262,11 @@ def _function(
         lines.append(f"    const int64_t {plan.parts} = {_parts(plan)};")
     lines += [f"    out->{name} = {name};" for name in plan.symbols]
     mixed = plan.has_cube and plan.has_vector
-    for section in plan.sections:
+    for section in plan.sections:  # the product first: vector phases run over its chunks
         if isinstance(section, CubePhase):
-            lines += _cube(section, limits)
-        else:
+            lines += _cube(section, limits, in_chunks=plan.in_chunks)
+    for section in plan.sections:
+        if not isinstance(section, CubePhase):
             lines += _phase(section, limits, mixed=mixed)
     most = "cores" if not plan.has_cube else f"Parts(cores * {limits.cube_cores}, {limits.cores})"
     work = plan.workspace.text() if plan.workspace.terms else "0"
@@ -295,10 +296,11 @@ def _parts(plan: KernelPlan) -> str:
     return f"Shares(cores, {rows}, {walked}, {work})"
 
 
-def _cube(p: CubePhase, limits: Limits) -> list[str]:
+def _cube(p: CubePhase, limits: Limits, *, in_chunks: bool) -> list[str]:
     n = p.number
     batch = " * ".join(e for _, e in p.batch) or "1"
-    lines = ["    {"]
+    lines = ["    int64_t rowsAtOnce = 0;", "    {"]
+    rows = f"Chunk(b, {p.m}, {p.n}, {limits.cube_cores})" if in_chunks else p.m
     for operand in (p.lhs, p.rhs):
         if operand.stride.const is None:
             lines += [f"        if ({operand.stride.text()} > 65535) {{", "            return 2;",
@@ -311,8 +313,12 @@ def _cube(p: CubePhase, limits: Limits) -> list[str]:
         f"        out->tileN{n} = b.n;",
         f"        out->tileK{n} = b.k;",
         f"        out->chunkK{n} = b.chunk;",
+        f"        rowsAtOnce = {rows};",
+        "        rowsAtOnce = rowsAtOnce > 0 ? rowsAtOnce : 1;",
+        f"        out->chunkM{n} = rowsAtOnce;",
         "        most = b.tasks > most ? b.tasks : most;",
         "    }",
+        *(["    const int64_t s9998 = rowsAtOnce;"] if in_chunks else []),
     ]
 
 

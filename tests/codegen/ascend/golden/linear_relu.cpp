@@ -1,0 +1,163 @@
+// linear_relu: matmul, relu.
+// Template cube; axes i0 < s0, i1 < 33, r0 < 40.
+//   x0: f16 (s0, 40)
+//   x1: f16 (33, 40)
+//   y0: f16 (s0, 33)
+#include "kernel_operator.h"
+#include "linear_relu_tiling.h"
+
+namespace linear_relu_detail {
+using namespace AscendC;
+
+template <typename T>
+constexpr int32_t kLanes = 256 / static_cast<int32_t>(sizeof(T));  // lanes of one repeat
+template <typename T>
+constexpr int32_t kBlock = 32 / static_cast<int32_t>(sizeof(T));  // lanes of one block
+constexpr int32_t kRepeats = 248;  // repeats of one instruction: at most 255, a multiple of 8
+
+__aicore__ inline int32_t UpTo(int64_t value, int32_t step)
+{
+    return static_cast<int32_t>((value + step - 1) / step * step);
+}
+
+__aicore__ inline int32_t AtMost(int64_t a, int64_t b)
+{
+    return static_cast<int32_t>(a < b ? a : b);
+}
+
+// `rows` rows of `cols` elements to columns of fractals in L1, with rows rounded up to 16: those
+// beyond are zero.
+template <typename T>
+__aicore__ inline void CopyFractals(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
+                                    int32_t cols, int64_t stride)
+{
+    const int32_t padded = UpTo(rows, 16);
+    if (padded != rows) {
+        const int32_t blocks = UpTo(cols, kBlock<T>) / kBlock<T> * padded;
+        Fill(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
+        PipeBarrier<PIPE_MTE2>();
+    }
+    DataCopy(d, x,
+             Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(cols), 0,
+                         static_cast<uint16_t>(stride), static_cast<uint16_t>(padded), 1, 0));
+}
+
+class Kernel {
+public:
+    __aicore__ inline void Init(GM_ADDR x0At, GM_ADDR x1At, GM_ADDR y0At, [[maybe_unused]] GM_ADDR workspace, GM_ADDR tilingAt)
+    {
+        tiling = reinterpret_cast<const __gm__ linear_relu_Tiling *>(tilingAt);
+        s0 = tiling->s0;
+        x0.SetGlobalBuffer(reinterpret_cast<__gm__ half *>(x0At));
+        x1.SetGlobalBuffer(reinterpret_cast<__gm__ half *>(x1At));
+        y0.SetGlobalBuffer(reinterpret_cast<__gm__ half *>(y0At));
+    }
+
+    // Product of x0 and x1; each cube core takes a share of the tiles.
+    __aicore__ inline void Product0()
+    {
+        constexpr int32_t fractal = 16 * 16;
+        const int32_t tileM = static_cast<int32_t>(tiling->tileM0);
+        const int32_t tileN = static_cast<int32_t>(tiling->tileN0);
+        const int32_t tileK = static_cast<int32_t>(tiling->tileK0);
+        const int32_t chunkK = static_cast<int32_t>(tiling->chunkK0);
+        TQue<TPosition::A1, 2> a1Queue;
+        TQue<TPosition::B1, 2> b1Queue;
+        TQue<TPosition::A2, 2> a2Queue;
+        TQue<TPosition::B2, 2> b2Queue;
+        TQue<TPosition::CO1, 1> cQueue;
+        pipe.InitBuffer(a1Queue, 2, static_cast<uint32_t>(tileM * chunkK * 2));
+        pipe.InitBuffer(b1Queue, 2, static_cast<uint32_t>(tileN * chunkK * 2));
+        pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * 2));
+        pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(tileN * tileK * 2));
+        pipe.InitBuffer(cQueue, 1, static_cast<uint32_t>(tileM * tileN * 4));
+        const int64_t chunkM = tiling->chunkM0;
+        const int64_t tilesN = (33 + tileN - 1) / tileN;
+        for (int64_t low = 0; low < s0; low += chunkM) {
+            const int64_t high = low + chunkM < s0 ? low + chunkM : s0;
+            const int64_t tilesM = (high - low + tileM - 1) / tileM;
+            const int64_t tasks = 1 * tilesM * tilesN;
+            const int64_t first = tasks * GetBlockIdx() / GetBlockNum();
+            const int64_t last = tasks * (GetBlockIdx() + 1) / GetBlockNum();
+            for (int64_t task = first; task < last; task++) {
+                int64_t left = task;
+                const int64_t m0 = low + left % tilesM * tileM;
+                left /= tilesM;
+                const int64_t n0 = left % tilesN * tileN;
+                const int32_t m = AtMost(tileM, high - m0);
+                const int32_t n = AtMost(tileN, 33 - n0);
+                const int32_t nFractals = UpTo(n, 16) / 16;
+                LocalTensor<float> c = cQueue.AllocTensor<float>();
+                for (int64_t k1 = 0; k1 < 40; k1 += chunkK) {
+                    const int32_t kLength = AtMost(chunkK, 40 - k1);
+                    LocalTensor<half> a1 = a1Queue.AllocTensor<half>();
+                    CopyFractals(a1, x0[0 + m0 * (40) + k1], m, kLength, (40));
+                    a1Queue.EnQue(a1);
+                    LocalTensor<half> b1 = b1Queue.AllocTensor<half>();
+                    CopyFractals(b1, x1[0 + n0 * (40) + k1], n, kLength, (40));
+                    b1Queue.EnQue(b1);
+                    a1 = a1Queue.DeQue<half>();
+                    b1 = b1Queue.DeQue<half>();
+                    for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {
+                        const int32_t k = AtMost(tileK, kLength - k0);
+                        const int32_t kBlocks = UpTo(k, 16) / 16;
+                        LocalTensor<half> a2 = a2Queue.AllocTensor<half>();
+                        for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
+                            LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
+                                     LoadData2DParams(0, static_cast<uint8_t>(kBlocks),
+                                                      static_cast<uint16_t>(UpTo(m, 16) / 16), 0, 0, false, 0));
+                        }
+                        a2Queue.EnQue(a2);
+                        LocalTensor<half> b2 = b2Queue.AllocTensor<half>();
+                        for (int32_t i = 0; i < kBlocks; i++) {
+                            LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * nFractals * fractal],
+                                     LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
+                        }
+                        b2Queue.EnQue(b2);
+                        a2 = a2Queue.DeQue<half>();
+                        b2 = b2Queue.DeQue<half>();
+                        Mmad(c, a2, b2,
+                             MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(n),
+                                        static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));
+                        if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other
+                            PipeBarrier<PIPE_M>();
+                        }
+                        a2Queue.FreeTensor(a2);
+                        b2Queue.FreeTensor(b2);
+                    }
+                    a1Queue.FreeTensor(a1);
+                    b1Queue.FreeTensor(b1);
+                }
+                cQueue.EnQue(c);
+                c = cQueue.DeQue<float>();
+                FixpipeParamsV220 shape;
+                shape.nSize = static_cast<uint16_t>(n);
+                shape.mSize = static_cast<uint16_t>(m);
+                shape.srcStride = static_cast<uint16_t>(UpTo(m, 16));
+                shape.dstStride = static_cast<uint32_t>((33));
+                shape.reluEn = true;
+                shape.quantPre = QuantMode_t::F322F16;
+                Fixpipe(y0[0 + m0 * (33) + n0], c, shape);
+                cQueue.FreeTensor(c);
+            }
+        }
+    }
+
+    TPipe pipe;
+    int64_t s0;
+
+private:
+    const __gm__ linear_relu_Tiling *tiling;
+    GlobalTensor<half> x0;
+    GlobalTensor<half> x1;
+    GlobalTensor<half> y0;
+};
+}  // namespace linear_relu_detail
+
+extern "C" __global__ __aicore__ void linear_relu(GM_ADDR x0, GM_ADDR x1, GM_ADDR y0, GM_ADDR workspace, GM_ADDR tiling)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    linear_relu_detail::Kernel kernel;
+    kernel.Init(x0, x1, y0, workspace, tiling);
+    kernel.Product0();
+}
