@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from tuner.ascend_device import AscendDevice
     from tuner.device import LocalDevice
     from tuner.ray_device import RayDevice
 
@@ -30,6 +31,16 @@ def ray_device(ray_session: None) -> Iterator[RayDevice]:
     from tuner.ray_device import RayDevice
 
     device = RayDevice()
+    yield device
+    device.close()
+
+
+@pytest.fixture(scope="session")
+def simulated_device() -> Iterator[AscendDevice]:
+    from kernel_gen.runtime.device_names import device_target
+    from tuner.ascend_device import AscendDevice
+
+    device = AscendDevice(device_target("ascend-sim:910b3"))
     yield device
     device.close()
 

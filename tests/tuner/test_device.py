@@ -1,17 +1,19 @@
-"""One conformance suite over every `Device`."""
+"""One conformance suite over every `Device`: here, in Ray, and a simulated NPU."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
-import tuner_kernels as kernels
-from tuner_kernels import kernel
+import tuner_kernels
+import tuner_npu_kernels
 from tuner_nests import scale_nest, strided_nest
 
-from kernel_gen.codegen.cpu.registry import templates
+from kernel_gen.codegen.registry import templates
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.schedule.schedule import Schedule
@@ -21,59 +23,90 @@ from tuner.protocol import Limits
 
 FAST = Limits(max_samples=5, max_seconds=0.02)
 CHECK = NestCheck("scale", scale_nest(), (ValueDomain(), ValueDomain()))
+IN_RAY = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
+CPU = ["local", pytest.param("ray", marks=IN_RAY)]
+NPU = [pytest.param("simulated", marks=pytest.mark.xdist_group("simulated"))]
 
 
-@pytest.fixture(
-    params=["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.xdist_group("ray")])]
-)
+@pytest.fixture(params=[*CPU, *NPU])
 def device(request: pytest.FixtureRequest) -> Device:
     found: Device = request.getfixturevalue(f"{request.param}_device")
     return found
 
 
-def task(body: str, entry: str = "candidate", timeout_s: float = 5.0) -> KernelTask:
-    return KernelTask(CHECK, kernel(body, entry), limits=FAST, timeout_s=timeout_s)
+def is_simulated(device: Device) -> bool:
+    return device.target.kind is DeviceKind.ASCEND_SIM
+
+
+def task(device: Device, name: str, entry: str = "candidate", timeout_s: float = 5.0) -> KernelTask:
+    """The hand-written kernel of this name for the device."""
+    kernels = tuner_npu_kernels if is_simulated(device) else tuner_kernels
+    source = kernels.kernel(getattr(kernels, name), entry)
+    return KernelTask(CHECK, source, limits=FAST, timeout_s=timeout_s)
 
 
 def outcomes(device: Device, tasks: Sequence[KernelTask]) -> list[Measurement | Failure]:
     return [result.result for result in device.measure(tasks)]
 
 
-def failure(device: Device, body: str, timeout_s: float = 5.0) -> Failure:
-    (found,) = outcomes(device, [task(body, timeout_s=timeout_s)])
+def failure(device: Device, name: str, timeout_s: float = 5.0) -> Failure:
+    (found,) = outcomes(device, [task(device, name, timeout_s=timeout_s)])
     assert isinstance(found, Failure)
     return found
 
 
 def test_a_right_kernel_is_measured(device: Device) -> None:
-    (result,) = device.measure([task(kernels.RIGHT)])
+    (result,) = device.measure([task(device, "RIGHT")])
     assert isinstance(result.result, Measurement)
     assert 0 < result.result.median_us < 1e5
     assert result.result.protocol.threads == device.target.cores
+    assert result.result.protocol.simulated == is_simulated(device)
+    assert (result.result.bounding_pipe is not None) == is_simulated(device)
     assert result.build_seconds > 0
 
 
 @pytest.mark.parametrize(
-    ("body", "stage", "code"),
+    ("name", "stage", "code"),
     [
-        (kernels.WRONG, Stage.CHECK, "wrong-result"),
-        (kernels.INCOMPLETE, Stage.CHECK, "wrong-result"),
-        (kernels.OVERRUN, Stage.CHECK, "wrong-result"),
-        (kernels.WRITES_INPUT, Stage.CHECK, "kernel-crash"),
-        (kernels.CRASH, Stage.CHECK, "kernel-crash"),
-        (kernels.ABORT, Stage.CHECK, "kernel-crash"),
-        (kernels.STATUS, Stage.CHECK, "kernel-status"),
-        (kernels.BROKEN, Stage.BUILD, "compile-error"),
+        ("WRONG", Stage.CHECK, "wrong-result"),
+        ("INCOMPLETE", Stage.CHECK, "wrong-result"),
+        ("CRASH", Stage.CHECK, "kernel-crash"),
+        ("ABORT", Stage.CHECK, "kernel-crash"),
+        ("BROKEN", Stage.BUILD, "compile-error"),
     ],
 )
 def test_each_fault_is_a_failure_with_its_reason(
-    device: Device, body: str, stage: Stage, code: str
+    device: Device, name: str, stage: Stage, code: str
 ) -> None:
-    found = failure(device, body)
+    found = failure(device, name)
     assert (found.stage, found.code) == (stage, code)
     assert found.message
 
 
+@pytest.mark.parametrize("device", CPU, indirect=True)
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("OVERRUN", "wrong-result"), ("WRITES_INPUT", "kernel-crash"), ("STATUS", "kernel-status")],
+)
+def test_what_only_memory_and_status_show(device: Device, name: str, code: str) -> None:
+    found = failure(device, name)
+    assert (found.stage, found.code) == (Stage.CHECK, code)
+
+
+@pytest.mark.parametrize("device", NPU, indirect=True)
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("OVERRUN", "gm-out-of-bounds"), ("WRITES_INPUT", "gm-input-written"), ("RACE", "race")],
+)
+def test_a_broken_rule_of_the_chip_fails_with_its_code(
+    device: Device, name: str, code: str
+) -> None:
+    found = failure(device, name)
+    assert (found.stage, found.code) == (Stage.CHECK, code)
+    assert "candidate.cpp" in found.message
+
+
+@pytest.mark.parametrize("device", CPU, indirect=True)  # NPU: tests/codegen/ascend
 @pytest.mark.parametrize("in_strides", [(1, 6), (9, 1), (0, 1), (5, 1)])
 @pytest.mark.parametrize("out_strides", [None, (1, 6)])
 def test_operands_have_the_strides_of_the_program(
@@ -91,31 +124,32 @@ def test_operands_have_the_strides_of_the_program(
 
 
 def test_a_hanging_kernel_costs_its_time_out(device: Device) -> None:
-    found = failure(device, kernels.HANG, timeout_s=0.2)
+    found = failure(device, "HANG", timeout_s=0.2)
     assert (found.stage, found.code) == (Stage.TIMEOUT, "kernel-hang")
 
 
 def test_one_bad_candidate_spoils_no_other_of_its_batch(device: Device) -> None:
-    bodies = [kernels.RIGHT, kernels.CRASH, kernels.BROKEN, kernels.WRONG, kernels.RIGHT]
-    tasks = [task(body, f"candidate{i}") for i, body in enumerate(bodies)]
-    tasks.insert(3, task(kernels.HANG, "hanging", timeout_s=0.2))
+    names = ["RIGHT", "CRASH", "BROKEN", "WRONG", "RIGHT"]
+    tasks = [task(device, name, f"candidate{i}") for i, name in enumerate(names)]
+    tasks.insert(3, task(device, "HANG", "hanging", timeout_s=0.2))
     kinds = [type(found) for found in outcomes(device, tasks)]
     assert kinds == [Measurement, Failure, Failure, Failure, Failure, Measurement]
 
 
+@pytest.mark.parametrize("device", CPU, indirect=True)
 def test_a_clearly_slower_candidate_is_given_up(device: Device) -> None:
-    given_up = KernelTask(CHECK, kernel(kernels.RIGHT), incumbent_us=1e-4, limits=FAST)
+    given_up = replace(task(device, "RIGHT"), incumbent_us=1e-4)
     (found,) = outcomes(device, [given_up])
     assert isinstance(found, Measurement)
     assert len(found.samples_us) == FAST.give_up_samples
 
 
 def test_a_killed_child_is_replaced(device: Device) -> None:
-    outcomes(device, [task(kernels.RIGHT)])
+    outcomes(device, [task(device, "RIGHT")])
     pid = device.child_pid  # type: ignore[attr-defined]
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    results = outcomes(device, [task(kernels.RIGHT), task(kernels.RIGHT)])
+    results = outcomes(device, [task(device, "RIGHT"), task(device, "RIGHT")])
     assert isinstance(results[-1], Measurement)
 
 
