@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TextIO
 
@@ -11,7 +12,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.runtime.dot import plan_to_dot, render
 from kernel_gen.runtime.plan import Plan
 
-_SUFFIXES = (".dot", ".svg", ".png", ".json")
+_SUFFIXES = (".dot", ".svg", ".png", ".json", ".trace")
 
 
 def _parts(subject: object) -> tuple[Plan, FusionReport]:
@@ -79,7 +80,8 @@ def _summary(report: FusionReport) -> str:
 
 
 def export_graph(subject: object, path: str | Path) -> Path:
-    """Writes the program with its groups to `path`: .dot, .svg, .png or .json by suffix.
+    """Writes the program with its groups to `path`: .dot, .svg, .png or .json by suffix; or, of a
+    plan for a simulated NPU, .trace: when each pipe of each core is busy, for Perfetto.
 
     `subject` as for `print_graph`. Raises InvalidInput for another suffix or without a plan.
     """
@@ -92,6 +94,10 @@ def export_graph(subject: object, path: str | Path) -> Path:
             target.write_text(plan_to_dot(plan), encoding="utf-8")
         case ".svg" | ".png":
             target.write_bytes(render(plan_to_dot(plan), target.suffix[1:]))
+        case ".trace":
+            from kernel_gen.runtime.simulated_trace import plan_trace
+
+            target.write_text(json.dumps(plan_trace(plan)), encoding="utf-8")
         case other:
             raise InvalidInput(f"suffix {other!r}: expected one of {', '.join(_SUFFIXES)}")
     return target

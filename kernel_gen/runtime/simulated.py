@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import tempfile
 import threading
@@ -24,7 +25,7 @@ from kernel_gen.ascend.chips import load_chip
 from kernel_gen.ascend.sim import BuildError, SimResult, Simulator, build, runtime_library
 from kernel_gen.codegen.ascend.launch import Tiler
 from kernel_gen.codegen.source import KernelSource
-from kernel_gen.errors import InternalError, InvalidInput, Unavailable
+from kernel_gen.errors import InternalError, InvalidInput, Refusal, Unavailable
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Protocol, Stage
@@ -34,10 +35,12 @@ from kernel_gen.runtime.kernel import bytes_at
 from kernel_gen.runtime.layout import kernel_writes
 from kernel_gen.runtime.native import Call, object_path
 from kernel_gen.runtime.plan import Artifact, Kernel, Plan
+from kernel_gen.runtime.rebuild import regenerate
 
 Bytes = NDArray[np.uint8]
 _BUILT_FILES = 3  # of a kernel's files: device code, tiling data, tiling function; no launcher
 CLOCK = "simulated"
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +123,40 @@ def simulated_time(result: SimResult, target: Target) -> Measurement:
 
 
 def load_kernels(plan: Plan) -> list[SimulatedKernel]:
-    """The plan's kernels, each object loaded once. Raises Unavailable."""
+    """The plan's kernels, each object loaded once. One that does not load, as it was built against
+    another simulator, is generated and built again. Raises Unavailable."""
     digests = list(dict.fromkeys(kernel.source.digest for kernel in plan.kernels))
     objects = dict(zip(digests, plan.artifacts, strict=True))
     loaded: dict[str, SimulatedKernel] = {}
     for kernel in plan.kernels:
         digest = kernel.source.digest
         if digest not in loaded:
-            with object_path(objects[digest]) as path:
-                loaded[digest] = SimulatedKernel(path, kernel.source, kernel.nest, plan.target)
+            try:
+                loaded[digest] = _load(plan, kernel, objects[digest])
+            except Unavailable as error:
+                _LOG.info("%s: built again", error)
+                loaded[digest] = _load(plan, kernel, _built_again(plan, kernel))
     return [loaded[kernel.source.digest] for kernel in plan.kernels]
+
+
+def _load(plan: Plan, kernel: Kernel, artifact: Artifact) -> SimulatedKernel:
+    with object_path(artifact) as path:
+        return SimulatedKernel(path, kernel.source, kernel.nest, plan.target)
+
+
+def _built_again(plan: Plan, kernel: Kernel) -> Artifact:
+    """Generated from nest and schedule: shipped text is never compiled."""
+    source = regenerate(plan, kernel)
+    if isinstance(source, Refusal):
+        raise Unavailable(f"kernel {kernel.source.entry} cannot be built again: {source.sentence}")
+    built = SimulatorCompiler(Compiler.find(_rebuilt_folder())).compile(source)
+    if isinstance(built, Failure):
+        raise Unavailable(f"kernel {source.entry} cannot be built again: {built.message[:500]}")
+    return built
+
+
+def _rebuilt_folder() -> Path:
+    return runtime_library().parent / "kernels"
 
 
 class SimulatedPlan:

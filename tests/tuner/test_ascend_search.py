@@ -1,0 +1,144 @@
+"""Whole searches on a simulated NPU: plans are right, and their times are called simulated."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import graph_autofusion as gaf
+from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.records import Budget, Failure, JobRequest
+from kernel_gen.runtime import simulated
+from kernel_gen.runtime.key import plan_key, stands_in
+from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
+from kernel_gen.runtime.torch_glue import TorchPlan
+from tuner.archive import MemoryArchive
+from tuner.ascend_device import AscendDevice
+from tuner.session import Assignment, Session
+
+pytestmark = pytest.mark.xdist_group("simulated")
+DEVICE = "ascend-sim:910b3"
+
+
+class NormRelu(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(100)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(x))
+
+
+class AddSoftmax(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + y, -1)
+
+
+class SortExpRelu(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.exp(torch.sort(x, -1).values))
+
+
+def searched(
+    device: AscendDevice, model: nn.Module, inputs: tuple[torch.Tensor, ...], trials: int
+) -> tuple[Plan, MemoryArchive]:
+    with torch.no_grad():
+        graph = gaf.capture(model.requires_grad_(False), inputs)
+    request = JobRequest(graph.digest, DEVICE, Budget(120.0, trials))
+    archive = MemoryArchive()
+    assignment = Assignment(graph, plan_key(graph, device.target), request)
+    return Session(assignment, device, archive).run(), archive
+
+
+def results(plan: Plan, model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+    held = [model.get_parameter(i.name) for i in plan.program.inputs if i.kind.value != "user"]
+    with torch.no_grad():
+        return TorchPlan(plan).bind(held)(inputs, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (NormRelu(), (torch.randn(7, 100),)),
+        (AddSoftmax(), (torch.randn(5, 48), torch.randn(5, 48))),
+    ],
+    ids=["norm-relu", "add-softmax"],
+)
+def test_a_fused_kernel_is_found_right_and_faster_than_one_per_op(
+    simulated_device: AscendDevice, model: nn.Module, inputs: tuple[torch.Tensor, ...]
+) -> None:
+    plan, archive = searched(simulated_device, model, inputs, trials=6)
+    assert [type(group) for group in plan.cover.groups] == [FusionGroup]
+    assert not [t for t in archive.trials if isinstance(t.result, Failure) and t.predicted_us]
+    assert plan.summary.improved
+    assert plan.summary.baseline_us == plan.summary.unfused_us > plan.summary.measured_us
+    measured = plan.kernels[0].measurement
+    assert measured is not None
+    assert measured.protocol.simulated
+    assert measured.bounding_pipe in ("V", "MTE2", "MTE3", "S")
+    assert {name.rpartition("_")[2] for name in plan.kernels[0].sources} >= {"tiling.cpp"}
+    with torch.no_grad():
+        want = model(*inputs)
+    torch.testing.assert_close(results(plan, model, inputs)[0], want, rtol=1e-5, atol=1e-6)
+
+
+def test_ops_without_a_kernel_run_on_the_host_and_are_named(
+    simulated_device: AscendDevice,
+) -> None:
+    x = torch.randn(4, 40)
+    plan, _ = searched(simulated_device, SortExpRelu(), (x,), trials=6)
+    assert len(plan.kernels) == 1
+    assert plan.kernels[0].ops == ("exp", "relu")
+    assert [(op.op, op.code) for op in plan.summary.unfused] == [
+        ("aten.sort.default", "no-lowering")
+    ]
+    torch.testing.assert_close(results(plan, SortExpRelu(), (x,))[0], SortExpRelu()(x))
+
+
+def test_a_stored_plan_runs_and_is_shown_as_simulated(simulated_device: AscendDevice) -> None:
+    inputs = (torch.randn(3, 16), torch.randn(3, 16))
+    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    objects = {artifact.sha256: artifact.data for artifact in plan.artifacts}
+    again = plan_from_json(plan_to_json(plan), objects)
+    assert again == plan
+    torch.testing.assert_close(results(again, AddSoftmax(), inputs)[0], AddSoftmax()(*inputs))
+    shown = io.StringIO()
+    gaf.print_graph(plan, file=shown)
+    assert "simulated µs" in shown.getvalue()
+
+
+def test_a_plan_whose_object_does_not_load_is_built_again(
+    simulated_device: AscendDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = (torch.randn(3, 16), torch.randn(3, 16))
+    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    lost = replace(plan.artifacts[0], data=b"built against a simulator that is gone")
+    monkeypatch.setattr(simulated, "_rebuilt_folder", lambda: tmp_path)
+    moved = replace(plan, artifacts=(lost,))
+    torch.testing.assert_close(results(moved, AddSoftmax(), inputs)[0], AddSoftmax()(*inputs))
+
+
+def test_the_trace_of_a_plan_names_kernels_pipes_and_simulated_times(
+    simulated_device: AscendDevice, tmp_path: Path
+) -> None:
+    inputs = (torch.randn(3, 16), torch.randn(3, 16))
+    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    path = gaf.export_graph(plan, tmp_path / "plan.trace")
+    trace = json.loads(path.read_text())
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
+    assert {"V", "MTE2", "MTE3"} <= names
+    assert any("add + softmax" in name and "simulated" in name for name in names)
+    assert any(event["ph"] == "X" and event["dur"] > 0 for event in trace["traceEvents"])
+
+
+def test_an_npu_plan_stands_in_for_no_other_target() -> None:
+    assert stands_in("cpu-x86-f25m17-x86-64-v3-c2", "cpu-x86-f6m85-x86-64-v4-c8")
+    assert not stands_in("ascend-sim-910b3-ascendc-c40", "cpu-x86-f25m17-x86-64-v3-c2")
+    assert not stands_in("ascend-sim-910b3-ascendc-c40", "ascend-sim-910b1-ascendc-c48")
