@@ -33,3 +33,30 @@ def choice(schedule: Schedule, name: str) -> Choice:
             if isinstance(value, int | str):
                 return value
     raise InvalidGraph(f"schedule of template {schedule.template!r} decides no {name!r}")
+
+
+def decided(schedule: Schedule, kind: str, key: str) -> object:
+    """Argument `key` of the one decision of a kind, None if it has no such argument.
+
+    Raises InvalidGraph unless there is exactly one decision of that kind.
+    """
+    found = schedule.find(kind)
+    if len(found) != 1:
+        raise InvalidGraph(f"schedule of {schedule.template}: {len(found)} decisions {kind!r}")
+    return dict(found[0].args).get(key)
+
+
+def number(schedule: Schedule, kind: str, key: str) -> int:
+    """As `decided`, for a count; raises InvalidGraph if it is none."""
+    value = decided(schedule, kind, key)
+    if not isinstance(value, int) or value < 0:
+        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a count")
+    return value
+
+
+def word(schedule: Schedule, kind: str, key: str) -> str:
+    """As `decided`, for a word; raises InvalidGraph if it is none."""
+    value = decided(schedule, kind, key)
+    if not isinstance(value, str):
+        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a word")
+    return value

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.attention.problem import Problem, elems
+from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.tiling import Tiling
-from kernel_gen.codegen.cpu.emit import Emitter
+from kernel_gen.codegen.cpu.axes import elems
+from kernel_gen.codegen.cpu.functions import Functions
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, value_type
@@ -16,13 +16,11 @@ from kernel_gen.ir.loopnest import Axis
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Functions):
     """A kernel under construction. The emitter's nest is the problem's."""
 
-    symbol: str
     problem: Problem
     tiling: Tiling
-    emitter: Emitter
 
     @property
     def unit(self) -> Unit:
@@ -38,18 +36,6 @@ class Frame:
         """C type of a vector of scores or results."""
         return value_type(self.unit, self.problem.dtype, self.emitter.lanes)
 
-    def function(self, name: str, parameters: str, result: str = "void") -> Scope:
-        """Scope of `result symbol_name(args, status, parameters)`, operand pointers declared."""
-        scope = self.emitter.root()
-        head = f"static __attribute__((noinline)) {result} {self.symbol}_{name}"
-        scope.text.insert(0, f"{head}(const gaf_kernel_args *args, int &status, {parameters}) {{")
-        scope.add("(void)status;")
-        return scope
-
-    def finish(self, scope: Scope) -> str:
-        head, *body = scope.text
-        return "\n".join([head, *("  " + line for line in body), "}"])
-
     def declare(self, scope: Scope, axes: tuple[Axis, ...], linear: str) -> None:
         """Axis variables from a row-major position, bound in `scope`.
 
@@ -62,23 +48,6 @@ class Frame:
             scope.add(f"const gaf_i64 {axis.name} = {value}; (void){axis.name};")
             rest = f"({rest}) / {axis.extent}"
             scope.axes[axis.name] = Binding(axis.name)
-
-    def operand(self, statement: int, scope: Scope) -> str:
-        """A statement's value as a vector expression."""
-        return self.emitter.ops.broadcast(self.emitter.value(statement, scope)).text
-
-    @contextmanager
-    def loops(self, scope: Scope, axes: tuple[Axis, ...]) -> Iterator[Scope]:
-        """Nested counting loops over `axes`, closed on leaving."""
-        opened: list[Scope] = []
-        for axis in axes:
-            name = axis.name
-            head = f"for (gaf_i64 {name} = 0; {name} < {axis.extent}; ++{name}) {{"
-            scope = scope.open(head, {name: Binding(name)})
-            opened.append(scope)
-        yield scope
-        for loop in reversed(opened):
-            loop.close()
 
     def vectors(
         self,

@@ -36,7 +36,7 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     """The source of one kernel; `symbol` is its C name."""
     unit = Unit()
     lanes = Lanes(tiling.lanes, max(4, problem.dtype.bytes))
-    frame = Frame(symbol, problem, tiling, Emitter(problem.nest, unit, lanes))
+    frame = Frame(symbol, Emitter(problem.nest, unit, lanes), problem, tiling)
     key = key_in_place(problem) if tiling.key is Operand.DOT else None
     value = value_in_place(problem, tiling.lanes) if tiling.value is Operand.PLACE else None
     for kernel in _tiles(frame, key, value):

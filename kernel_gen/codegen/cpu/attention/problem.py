@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.attention.visible import Limit, limits
+from kernel_gen.codegen.cpu.axes import elems
 from kernel_gen.codegen.cpu.linear import FlatNest, flat_operands, flatten
 from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.errors import Refusal
@@ -68,11 +69,6 @@ class Problem:
     @property
     def e(self) -> int:
         return elems((self.cols,))
-
-
-def elems(axes: tuple[Axis, ...]) -> int:
-    """Number of points of axes, which are static here."""
-    return math.prod(axis.extent for axis in axes if isinstance(axis.extent, int))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.graph import attrs
 from kernel_gen.schedule.schedule import Decision, Schedule
+from kernel_gen.schedule.words import number, word
 
 NAME = "attention"
 _THREADS = {False: "one", True: "all"}
@@ -78,35 +79,16 @@ def to_schedule(tiling: Tiling) -> Schedule:
 
 def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
     """Inverse of `to_schedule`; raises InvalidGraph if a decision is missing."""
+    if schedule.template != NAME:
+        raise InvalidGraph(f"a schedule of {schedule.template}, not of {NAME}")
     return Tiling(
         lanes=lanes,
-        mr=_number(schedule, "tile", "rows"),
-        nv=_number(schedule, "tile", "vectors"),
-        rows=_number(schedule, "block", "rows"),
-        keys=_number(schedule, "block", "keys"),
-        key=Operand(_word(schedule, "pack", "key")),
-        value=Operand(_word(schedule, "pack", "value")),
-        splits=_number(schedule, "parallel", "splits"),
-        team=_word(schedule, "parallel", "threads") == _THREADS[True],
+        mr=number(schedule, "tile", "rows"),
+        nv=number(schedule, "tile", "vectors"),
+        rows=number(schedule, "block", "rows"),
+        keys=number(schedule, "block", "keys"),
+        key=Operand(word(schedule, "pack", "key")),
+        value=Operand(word(schedule, "pack", "value")),
+        splits=number(schedule, "parallel", "splits"),
+        team=word(schedule, "parallel", "threads") == _THREADS[True],
     )
-
-
-def _decided(schedule: Schedule, kind: str, key: str) -> object:
-    decisions = schedule.find(kind)
-    if schedule.template != NAME or len(decisions) != 1:
-        raise InvalidGraph(f"schedule of {schedule.template}: {len(decisions)} decisions {kind!r}")
-    return dict(decisions[0].args).get(key)
-
-
-def _number(schedule: Schedule, kind: str, key: str) -> int:
-    value = _decided(schedule, kind, key)
-    if not isinstance(value, int) or value < 1:
-        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a count")
-    return value
-
-
-def _word(schedule: Schedule, kind: str, key: str) -> str:
-    value = _decided(schedule, kind, key)
-    if not isinstance(value, str):
-        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a word")
-    return value

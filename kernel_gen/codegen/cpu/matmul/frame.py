@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.emit import Emitter
+from kernel_gen.codegen.cpu.axes import extent
+from kernel_gen.codegen.cpu.functions import Functions
 from kernel_gen.codegen.cpu.linear import FlatLoad
-from kernel_gen.codegen.cpu.matmul.problem import Problem, extent
+from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Tiling
 from kernel_gen.codegen.cpu.scope import Binding, Scope
@@ -17,13 +17,11 @@ from kernel_gen.ir.loopnest import Axis
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Functions):
     """A kernel under construction. The emitter's nest is the problem's, flattened."""
 
-    symbol: str
     problem: Problem
     tiling: Tiling
-    emitter: Emitter
 
     @property
     def scalar(self) -> str:
@@ -35,21 +33,6 @@ class Frame:
         """C type of a vector of the product's elements."""
         return value_type(self.emitter.unit, self.problem.product.dtype, self.emitter.lanes)
 
-    def function(self, name: str, parameters: str) -> Scope:
-        """Scope of `void symbol_name(args, status, parameters)` with operand pointers declared."""
-        scope = self.emitter.root()
-        scope.text.insert(
-            0,
-            f"static __attribute__((noinline)) void {self.symbol}_{name}"
-            f"(const gaf_kernel_args *args, int &status, {parameters}) {{",
-        )
-        scope.add("(void)status;")
-        return scope
-
-    def finish(self, scope: Scope) -> str:
-        head, *body = scope.text
-        return "\n".join([head, *("  " + line for line in body), "}"])
-
     def declare(self, scope: Scope, axes: tuple[Axis, ...], linear: str) -> None:
         """Axis variables from a linear position, bound in `scope`."""
         if not axes:
@@ -57,23 +40,6 @@ class Frame:
             return
         scope.add(split_axes(axes, linear, ""))
         scope.axes.update({axis.name: Binding(axis.name) for axis in axes})
-
-    def operand(self, statement: int, scope: Scope) -> str:
-        """A statement's value as a vector expression."""
-        return self.emitter.ops.broadcast(self.emitter.value(statement, scope)).text
-
-    @contextmanager
-    def loops(self, scope: Scope, axes: tuple[Axis, ...]) -> Iterator[Scope]:
-        """Nested counting loops over `axes`, closed on leaving."""
-        opened: list[Scope] = []
-        for axis in axes:
-            name = axis.name
-            head = f"for (gaf_i64 {name} = 0; {name} < {extent(axis)}; ++{name}) {{"
-            scope = scope.open(head, {name: Binding(name)})
-            opened.append(scope)
-        yield scope
-        for loop in reversed(opened):
-            loop.close()
 
     def vectors(
         self,

@@ -35,7 +35,7 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     unit = Unit()
     unit.helper("gaf_omp", _OPENMP)
     lanes = Lanes(tiling.lanes, max(4, problem.product.dtype.bytes))
-    frame = Frame(symbol, problem, tiling, Emitter(flatten(problem.nest), unit, lanes))
+    frame = Frame(symbol, Emitter(flatten(problem.nest), unit, lanes), problem, tiling)
     left = left_in_place(problem) if tiling.left is Operand.DIRECT else None
     in_place = tiling.right in (Operand.DIRECT, Operand.DOT)
     right = right_in_place(problem, tiling.right) if in_place else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.inputs import Direct
-from kernel_gen.codegen.cpu.matmul.problem import Problem, extent, plain_load
+from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
 from kernel_gen.codegen.cpu.matmul.text import index_text
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.errors import Refusal

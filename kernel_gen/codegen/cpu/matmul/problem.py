@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.axes import elems, extent
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.loopnest import (
     Axis,
@@ -98,20 +99,6 @@ class Problem:
     def outer_cols(self) -> int:
         """Number of column slabs."""
         return self.n // self.inner_cols if self.n else 0
-
-
-def extent(axis: Axis) -> int:
-    """The static extent of an axis; the template refuses symbolic ones."""
-    assert isinstance(axis.extent, int)
-    return axis.extent
-
-
-def elems(axes: tuple[Axis, ...]) -> int:
-    """Number of points of several axes."""
-    total = 1
-    for axis in axes:
-        total *= extent(axis)
-    return total
 
 
 def analyse(nest: LoopNest) -> Problem | Refusal:

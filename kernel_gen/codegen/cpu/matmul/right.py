@@ -6,9 +6,9 @@ vectors; columns behind the end hold values that no one stores.
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.fused import join_halves
-from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 

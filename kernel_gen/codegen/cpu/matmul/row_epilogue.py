@@ -18,11 +18,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from kernel_gen.codegen.cpu.axes import elems, extent
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, Linear, Poly, flatten
 from kernel_gen.codegen.cpu.matmul.frame import Frame
-from kernel_gen.codegen.cpu.matmul.problem import Problem, elems, extent
+from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.tiling import Split, Tiling
 from kernel_gen.codegen.cpu.phases import Phase, plan_phases
 from kernel_gen.codegen.cpu.rowconfig import RowConfig

@@ -5,8 +5,8 @@ float4 part[4] = {0, 0, 0, 0};  for c: part[u] += x[c + u]…;  s = sum of all l
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.frame import Frame
-from kernel_gen.codegen.cpu.matmul.problem import extent
 from kernel_gen.codegen.cpu.ops import Value
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.ir.dtype import DType

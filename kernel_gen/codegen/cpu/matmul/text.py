@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.matmul.problem import extent
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term
 from kernel_gen.ir.loopnest import Axis
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernel_gen.codegen.cpu.matmul.problem import Problem, extent
+from kernel_gen.codegen.cpu.axes import extent
+from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.graph import Attr, attrs
 from kernel_gen.schedule.schedule import Decision, Schedule
+from kernel_gen.schedule.words import decided, number, word
 
 NAME = "matmul"
 _THREADS = {False: "one", True: "all"}
@@ -137,41 +139,22 @@ def _packing(tiling: Tiling) -> tuple[tuple[str, Attr], ...]:
 
 def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
     """Inverse of `to_schedule`; raises InvalidGraph if a decision is missing."""
+    if schedule.template != NAME:
+        raise InvalidGraph(f"a schedule of {schedule.template}, not of {NAME}")
     return Tiling(
         lanes=lanes,
-        mr=_number(schedule, "tile", "rows"),
-        nv=_number(schedule, "tile", "vectors"),
-        kc=_number(schedule, "block", "depth"),
-        mc=_number(schedule, "block", "rows"),
-        nc=_number(schedule, "block", "cols"),
-        split=Split(_word(schedule, "parallel", "split")),
-        left=Operand(_word(schedule, "pack", "left")),
-        right=Operand(_word(schedule, "pack", "right")),
-        unroll=_number(schedule, "unroll", "depth"),
-        prefetch=_number(schedule, "prefetch", "depth"),
-        pairs=_decided(schedule, "pack", "element") == _PAIRS,
-        ahead=_decided(schedule, "prefetch", "panel") == _AHEAD[True],
-        team=_word(schedule, "parallel", "threads") == _THREADS[True],
-        keep=_word(schedule, "rows", "keep") if schedule.find("rows") else "none",
+        mr=number(schedule, "tile", "rows"),
+        nv=number(schedule, "tile", "vectors"),
+        kc=number(schedule, "block", "depth"),
+        mc=number(schedule, "block", "rows"),
+        nc=number(schedule, "block", "cols"),
+        split=Split(word(schedule, "parallel", "split")),
+        left=Operand(word(schedule, "pack", "left")),
+        right=Operand(word(schedule, "pack", "right")),
+        unroll=number(schedule, "unroll", "depth"),
+        prefetch=number(schedule, "prefetch", "depth"),
+        pairs=decided(schedule, "pack", "element") == _PAIRS,
+        ahead=decided(schedule, "prefetch", "panel") == _AHEAD[True],
+        team=word(schedule, "parallel", "threads") == _THREADS[True],
+        keep=word(schedule, "rows", "keep") if schedule.find("rows") else "none",
     )
-
-
-def _decided(schedule: Schedule, kind: str, key: str) -> object:
-    decisions = schedule.find(kind)
-    if schedule.template != NAME or len(decisions) != 1:
-        raise InvalidGraph(f"schedule of {schedule.template}: {len(decisions)} decisions {kind!r}")
-    return dict(decisions[0].args).get(key)
-
-
-def _number(schedule: Schedule, kind: str, key: str) -> int:
-    value = _decided(schedule, kind, key)
-    if not isinstance(value, int) or value < 0:
-        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a count")
-    return value
-
-
-def _word(schedule: Schedule, kind: str, key: str) -> str:
-    value = _decided(schedule, kind, key)
-    if not isinstance(value, str):
-        raise InvalidGraph(f"schedule: {kind} {key} is {value!r}, expected a word")
-    return value
