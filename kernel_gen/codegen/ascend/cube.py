@@ -10,10 +10,11 @@ from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand, can_lo
 from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED, Addresses, Place
-from kernel_gen.codegen.ascend.plan import Sections, UnfitError, limits_of
+from kernel_gen.codegen.ascend.plan import Sections, limits_of
 from kernel_gen.codegen.ascend.product import SplitNest, chunked, split
 from kernel_gen.codegen.ascend.shape import shaped
 from kernel_gen.codegen.ascend.vector import LANES, places_of
+from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest, Linear, Poly, product
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal

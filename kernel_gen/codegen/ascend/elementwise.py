@@ -96,7 +96,7 @@ class Elementwise:
         if source.is_float:
             made = self._float(op, args)
             return made if dtype in (DType.F32, DType.BOOL) else self.rounded(made, dtype)
-        return self._wrapped(self._integer(op, args), dtype)
+        return self.wrapped(self._integer(op, args), dtype)
 
     # ---- conversions ---------------------------------------------------------------------------
 
@@ -124,10 +124,10 @@ class Elementwise:
         if source.is_float:
             if dtype is DType.I64:
                 return w.cast(v, "int64_t", "TRUNC")
-            return self._wrapped(w.cast(v, "int32_t", "TRUNC"), dtype)
+            return self.wrapped(w.cast(v, "int32_t", "TRUNC"), dtype)
         if v.ctype == "int64_t" and dtype is not DType.I64:
             v = w.cast(v, "int32_t", "NONE")
-        return self._wrapped(v, dtype)
+        return self.wrapped(v, dtype)
 
     def _number(self, v: Value) -> Value:
         """A value as fp32."""
@@ -135,7 +135,7 @@ class Elementwise:
             return v
         return self.w.cast(v, "float", "RINT" if v.ctype == "int64_t" else "NONE")
 
-    def _wrapped(self, v: Value, dtype: DType) -> Value:
+    def wrapped(self, v: Value, dtype: DType) -> Value:
         """An int32 reduced to a narrow integer's range, as overflow wraps."""
         if dtype not in _NARROW:
             return v

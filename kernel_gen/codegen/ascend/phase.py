@@ -198,7 +198,8 @@ class PhaseEmitter:
 
     def _whole(self, number: int, reduce: Reduce) -> None:
         v = self._full_operand(reduce)
-        self._memos[-1][number] = self._folds.tile(reduce.op, v, self._over(reduce), "rows", "cols")
+        made = self._folds.tile(reduce.op, v, self._over(reduce), "rows", "cols")
+        self._memos[-1][number] = self._ops.wrapped(made, reduce.dtype)
 
     def _walked(self, stage: Stage, reduces: list[tuple[int, Reduce]]) -> None:
         """Steps over the inner axes; sums of tiles are kept by lane and folded at the end."""
@@ -208,9 +209,10 @@ class PhaseEmitter:
         for number, reduce in reduces:
             rows = "tileHeight" if self.roles.row in self.roles.walked else "rows"
             cols = "tileWidth" if self.roles.col in self.roles.walked else "cols"
-            self._memos[-1][number] = self._folds.tile(
+            made = self._folds.tile(
                 reduce.op, totals[number], self._over(reduce), rows, cols, self._fold_lanes()
             )
+            self._memos[-1][number] = self._ops.wrapped(made, reduce.dtype)
 
     def _fold_lanes(self) -> str:
         """Lanes of a column vector outside of the loops."""

@@ -25,7 +25,7 @@ from kernel_gen.codegen.ascend.roles import (
 from kernel_gen.codegen.ascend.rooms import total_bytes
 from kernel_gen.codegen.ascend.split_reduce import PART, SplitReduce, parts_bytes
 from kernel_gen.codegen.ascend.tiling_text import Limits
-from kernel_gen.codegen.ascend.writer import HELD
+from kernel_gen.codegen.ascend.writer import HELD, UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest, FlatStore, Linear, Poly, product
 from kernel_gen.codegen.cpu.phases import Phase, plan_phases
 from kernel_gen.errors import Refusal
@@ -34,14 +34,6 @@ from kernel_gen.ir.index import AxisTerm
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 from kernel_gen.schedule.words import choice
-
-
-class UnfitError(Exception):
-    """A schedule whose choices do not go together; becomes a Refusal at the template's door."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.sentence)
-        self.refusal = refusal
 
 
 def chip_of(target: Target) -> Chip:

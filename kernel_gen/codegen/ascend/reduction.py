@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.ascend.steps import Lanes, Value, lanes_of
+from kernel_gen.codegen.ascend.steps import Lanes, Value
 from kernel_gen.codegen.ascend.writer import Writer, literal
 from kernel_gen.ir.dtype import DType
 
@@ -94,9 +94,3 @@ class Reductions:
         self.w.step(
             f"AccumulateTile{kind}({total.token}, {v.token}, {shape});", (total, v), (total,)
         )
-
-
-def reduced_lanes(lanes: Lanes, over: tuple[bool, bool]) -> Lanes:
-    """What is left of a tile's lanes."""
-    row, col = lanes.axes
-    return lanes_of(row and not over[0], col and not over[1])

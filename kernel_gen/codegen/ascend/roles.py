@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore
 from kernel_gen.codegen.cpu.phases import Phase, closure, reductions, stage_roots
-from kernel_gen.ir.loopnest import Contract, Reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +111,6 @@ def row_axes(nest: FlatNest, phase: Phase, col: str) -> list[str]:
     return sorted(order, key=score, reverse=True)
 
 
-def has_contraction(nest: FlatNest) -> bool:
-    return any(isinstance(s, Contract) for s in nest.statements)
-
-
 def can_be_whole(nest: FlatNest, phase: Phase, row: str | None, col: str) -> bool:
     """Whether the inner axes can all lie in the tile."""
     return set(phase.inner) <= {row, col}
-
-
-def reduces(nest: FlatNest, phase: Phase) -> list[Reduce]:
-    """The reductions of a phase."""
-    found = [nest.statements[r] for stage in phase.stages for r in stage.reduces]
-    return [r for r in found if isinstance(r, Reduce)]

@@ -16,6 +16,7 @@ from kernel_gen.codegen.ascend.rewrite import moved_flat
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, FlatStore, Linear, Poly
 from kernel_gen.codegen.cpu.linear import product as product_of
 from kernel_gen.codegen.cpu.phases import Phase, Stage, closure, plan_phases
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm
 from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Reduce
 from kernel_gen.ir.types import Sym, TensorType
@@ -54,7 +55,8 @@ def split_reduce(nest: FlatNest) -> SplitReduce | None:
             for i, a in enumerate(axes)
         ]
         at = Linear(tuple(terms))
-        kind = TensorType(s.dtype, tuple(a.extent for a in axes))
+        held = DType.F32 if s.dtype.is_float else DType.I32
+        kind = TensorType(held, tuple(a.extent for a in axes))
         stores.append(FlatStore(len(buffers), at, r))
         loads[r] = FlatLoad(len(buffers), at, s.dtype)
         buffers.append(Buffer(kind, BufferRole.OUTPUT))

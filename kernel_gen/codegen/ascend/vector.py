@@ -10,10 +10,11 @@ from kernel_gen.codegen.ascend.check import refuse_nest
 from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED, Place
-from kernel_gen.codegen.ascend.plan import Sections, UnfitError, limits_of
+from kernel_gen.codegen.ascend.plan import Sections, limits_of
 from kernel_gen.codegen.ascend.roles import column_axes
 from kernel_gen.codegen.ascend.shape import Shaped, shaped
 from kernel_gen.codegen.ascend.split_reduce import split_reduce
+from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.phases import plan_phases
 from kernel_gen.codegen.source import KernelSource

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Step, Value, lanes_of
-from kernel_gen.errors import InternalError
+from kernel_gen.errors import InternalError, Refusal
 from kernel_gen.ir.dtype import DType
 
 if TYPE_CHECKING:
@@ -25,6 +25,14 @@ HELD = {
 integers in int32 (and wrapped), bools are 0 or 1 in half, i64 in 32 bits where it is a position."""
 
 _COUNTS = {Lanes.FULL: "n", Lanes.ROW: "rn", Lanes.COL: "cn"}
+
+
+class UnfitError(Exception):
+    """A schedule whose choices do not go together; becomes a Refusal at the template's door."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.sentence)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +182,10 @@ class Writer:
         """The value with an element for each lane of `lanes`."""
         if v.lanes is lanes:
             return v
+        if v.ctype == "int64_t":
+            raise UnfitError(
+                Refusal("op-not-on-device", "the vector unit spreads no 64-bit integers")
+            )
         key = (v.number, lanes)
         if key in self._spreads:
             return self._spreads[key]

@@ -37,6 +37,7 @@ KERNELS: dict[str, Graph] = {
     "sum_all": g.unary("sum", 300, 70, dims=(0, 1), keepdim=False),
     "sum_columns": g.unary("sum", 300, 70, dims=(0,), keepdim=False),
     "sum_middle": g.unary("sum", 6, 17, 33, dims=(1,), keepdim=False),
+    "sum_i16_wraps": g.unary("sum", 40, 9, dtype=DType.I16, dims=(0,), keepdim=False),
     "transposed": g.transposed(70, 45),
     "matmul": g.matmul((37, 51), (51, 45)),
     "matmul_f32": g.matmul((37, 51), (51, 45), dtype=F32),
