@@ -19,10 +19,10 @@ from kernel_gen.codegen.ascend.reduction import Reductions
 from kernel_gen.codegen.ascend.roles import Roles, extent_text, phase_accesses
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Step, Value, lanes_of, steps_of
-from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, Writer
+from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, UnfitError, Writer
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear
 from kernel_gen.codegen.cpu.phases import Stage, closure, reductions, store_axes
-from kernel_gen.errors import InternalError
+from kernel_gen.errors import InternalError, Refusal
 from kernel_gen.ir.index import AxisTerm, Index
 from kernel_gen.ir.loopnest import Compute, IndexValue, Reduce
 
@@ -479,6 +479,8 @@ class PhaseEmitter:
             Lanes.ONE: "1, 1, 1, 0",
         }[v.lanes]
         copy = f"CopyOut({place.name}[{offset}], {{v}}, {shape});"
+        if v.lanes.axes[1] and at.coeff(self.roles.col).const != 1:
+            raise UnfitError(Refusal("store-strided", f"{place.name} is not written along columns"))
         if v.lanes is Lanes.ROW and at.coeff(self.roles.row or "").const != 1:
             v = self._w.blocks(v)
             copy = f"CopyBlocks({place.name}[{offset}], {{v}}, rows, {stride});"

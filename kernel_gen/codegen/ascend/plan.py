@@ -129,7 +129,12 @@ class Sections:
         found: dict[int, Shared] = {}
         for phase in phases:
             for r in phase.shared:
-                axes = [a for a in flat.axes if a.name in live[r]]
+                roles = _roles(flat, phase, self.schedule)[0]
+                last = [a for a in (roles.row, roles.col) if a is not None]
+                axes = sorted(
+                    (a for a in flat.axes if a.name in live[r]),
+                    key=lambda a: last.index(a.name) + 1 if a.name in last else 0,
+                )  # tiles are written along their columns, or else along their rows
                 terms = [
                     (AxisTerm(a.name), product(x.extent for x in axes[k + 1 :]))
                     for k, a in enumerate(axes)
@@ -162,7 +167,8 @@ def _roles(flat: FlatNest, phase: Phase, schedule: Schedule) -> list[Roles]:
 def _refuse_strided(flat: FlatNest, roles: Roles) -> None:
     """Single elements are copied out in blocks, which exist for 2 and 4 bytes."""
     for access in phase_accesses(flat, roles.phase):
-        if isinstance(access, FlatStore) and roles.col not in access.at.axes() and roles.row:
+        alone = roles.row in access.at.axes() and roles.col not in access.at.axes()
+        if isinstance(access, FlatStore) and alone and roles.row:
             size = flat.buffers[access.buffer].type.dtype.bytes
             if access.at.coeff(roles.row).const != 1 and size in (1, 8):
                 raise UnfitError(

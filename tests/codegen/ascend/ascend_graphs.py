@@ -100,3 +100,14 @@ def norm_relu_matmul(m: int | str, k: int, n: int) -> Graph:
         return b.op("matmul", b.op("relu", normal), b.input(tensor(k, n, dtype=F16)))
 
     return graph(build, *([m] if isinstance(m, str) else []))
+
+
+def softmax_of_means(a: int, b: int, c: int, d: int) -> Graph:
+    """Softmax over axis 2 of the means over axis 3 of x transposed: phases that share a tensor."""
+
+    def build(builder: GraphBuilder) -> int:
+        x = builder.op("permute", builder.input(tensor(a, c, d, b)), dims=(0, 3, 1, 2))
+        means = builder.op("mean", x, dims=(3,), keepdim=False)
+        return builder.op("softmax", means, dim=2)
+
+    return graph(build)
