@@ -67,5 +67,6 @@ def describe_progress(event: dict[str, Any]) -> str:
     if event.get("total"):
         text += f" {event.get('done', 0)}/{event['total']}"
     if event.get("best_us"):
-        text += f", best {event['best_us']:.1f} µs"
+        unit = "simulated µs" if event.get("simulated") else "µs"
+        text += f", best {event['best_us']:.1f} {unit}"
     return text

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernel_gen.ir.arrays import dtype_of
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.loopnest import Compute, Contract, LoopNest, Reduce
+from kernel_gen.ir.loopnest import Compute, Contract, Load, LoopNest, Reduce
 from kernel_gen.ir.types import Dim
 
 Array = NDArray[Any]
@@ -75,13 +75,21 @@ def known_extent(dim: Dim) -> int:
     return dim if isinstance(dim, int) else 1
 
 
-def tolerance(nest: LoopNest, buffer: int, scale: float, strict: bool = False) -> Tolerance:
-    """What output `buffer` may deviate from the reference, whose values are of size `scale`."""
+def tolerance(
+    nest: LoopNest,
+    buffer: int,
+    scale: float,
+    strict: bool = False,
+    narrow_products: bool = False,
+) -> Tolerance:
+    """What output `buffer` may deviate from the reference, whose values are of size `scale`; flags
+    as in `NestCheck`."""
     dtype = nest.buffers[buffer].type.dtype
     if not dtype.is_float:
         return Tolerance(0.0, 0.0)
     arithmetic = _ARITHMETIC * _EPSILON[dtype.compute] * math.sqrt(reduction_length(nest))
-    inner = arithmetic + 2 * _inner_rounding(nest, strict)
+    narrow = _product_rounding(nest) if narrow_products else 0.0
+    inner = arithmetic + 2 * max(_inner_rounding(nest, strict), narrow)
     return Tolerance(_EPSILON[dtype] + inner, inner * scale)
 
 
@@ -93,6 +101,19 @@ def _inner_rounding(nest: LoopNest, strict: bool) -> float:
         if s.dtype.is_float and (strict or (isinstance(s, Compute) and s.op == "cast"))
     }
     return max((_EPSILON[dtype] for dtype in casts), default=0.0)
+
+
+def _product_rounding(nest: LoopNest) -> float:
+    """Rounding of computed operands of products to the coarsest type of the nest's tensors; 0 where
+    all operands are read as they are."""
+    computed = any(
+        not isinstance(nest.statements[operand], Load)
+        for statement in nest.statements
+        if isinstance(statement, Contract)
+        for operand in (statement.lhs, statement.rhs)
+    )
+    types = {b.type.dtype for b in nest.buffers if b.type.dtype.is_float} if computed else set()
+    return max((_EPSILON[dtype] for dtype in types if dtype.bytes == 2), default=0.0)
 
 
 def program_tolerance(dtype: DType, scale: float) -> Tolerance:

@@ -15,6 +15,7 @@ from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.records import Failure, Stage, Trial
+from kernel_gen.runtime.device_names import is_simulated
 from tuner.allocate import Share, allocate
 from tuner.archive import Archive
 from tuner.costs import CostBook
@@ -216,5 +217,6 @@ class GroupStage:
                 "total": self._meter.budget.trials,
                 "best_us": best,
                 "remaining_seconds": round(self._meter.remaining_seconds, 2),
+                "simulated": is_simulated(self._device.target),
             },
         )

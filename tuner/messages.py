@@ -19,7 +19,8 @@ class NestCheck:
     """How candidates for one nest are checked: what a device derives operands and reference from.
 
     `domains` has one entry per buffer of `nest` (outputs' are ignored). Equal checks share operands
-    and reference.
+    and reference. `narrow_products`: the device rounds what it multiplies to the narrow type that
+    the nest's tensors have, as a program does that multiplies in a kernel of its own.
     """
 
     key: str  # the nest's digest
@@ -27,6 +28,7 @@ class NestCheck:
     domains: tuple[ValueDomain, ...]
     strict: bool = False
     seed: int = 0
+    narrow_products: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph
-from kernel_gen.ir.target import Target
+from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.records import JobRequest
 from tuner.tasks import Tasks, make_tasks
 
@@ -37,5 +37,6 @@ def prepare(
         raise InvalidInput(f"the graph's sizes {names} are symbolic: capture it at fixed sizes")
     ruled = apply_rules(graph, load_rules(request.rules or None))
     found = candidates(ruled.program, tuple(templates), target, ruled.constraints, request.numerics)
-    tasks = make_tasks(ruled.program, found, request.numerics == "strict")
+    narrow = target.kind is not DeviceKind.CPU  # cube units take fp16 and bf16 operands
+    tasks = make_tasks(ruled.program, found, request.numerics == "strict", narrow)
     return Prepared(tasks, ruled.fired)

@@ -17,6 +17,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Failure, Measurement, Trial
+from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
@@ -189,6 +190,7 @@ class ProgramStage:
                 "baseline_us": self._champion.baseline_us,
                 "groups": len(self._champion.entry.cover.groups),
                 "remaining_seconds": round(self._meter.remaining_seconds, 2),
+                "simulated": is_simulated(self._device.target),
             },
         )
 

@@ -146,7 +146,9 @@ def _reference_dtype(buffer: Buffer) -> DType:
 def _tolerance(check: NestCheck, output: int, expected: Array, scale: float) -> Tolerance:
     size = value_scale(expected) if expected.dtype.kind == "f" else 0.0
     # A result that cancels to nearly nothing still carries the rounding of what it came from.
-    return tolerance(check.nest, output, max(size, 1e-3 * min(scale, 1e3)), check.strict)
+    least = 1e-3 * min(scale, 1e3)
+    narrow = check.narrow_products
+    return tolerance(check.nest, output, max(size, least), check.strict, narrow)
 
 
 def reference(

@@ -47,13 +47,15 @@ class Tasks:
         return len(computing_nodes(self.program, group.nodes)) <= 1
 
 
-def make_tasks(program: Graph, candidates: Candidates, strict: bool) -> Tasks:
-    """The tasks of a program's candidates."""
+def make_tasks(
+    program: Graph, candidates: Candidates, strict: bool, narrow_products: bool = False
+) -> Tasks:
+    """The tasks of a program's candidates; flags as in `NestCheck`."""
     domains = value_domains(program)
     nests: dict[str, NestTask] = {}
     for candidate in candidates.groups:
         if candidate.task not in nests:
-            nests[candidate.task] = _nest_task(program, candidate, domains, strict)
+            nests[candidate.task] = _nest_task(program, candidate, domains, strict, narrow_products)
     library: dict[str, Graph] = {}
     library_of: dict[FrameworkGroup, str] = {}
     for group in candidates.library:
@@ -66,11 +68,15 @@ def make_tasks(program: Graph, candidates: Candidates, strict: bool) -> Tasks:
 
 
 def _nest_task(
-    program: Graph, candidate: Candidate, domains: Sequence[ValueDomain], strict: bool
+    program: Graph,
+    candidate: Candidate,
+    domains: Sequence[ValueDomain],
+    strict: bool,
+    narrow_products: bool,
 ) -> NestTask:
     nest = candidate.lowered.nest
     known = tuple(domains[value] for value in candidate.lowered.operands)
-    check = NestCheck(candidate.task, nest, known, strict)
+    check = NestCheck(candidate.task, nest, known, strict, narrow_products=narrow_products)
     return NestTask(candidate.task, nest, check, op_names(program, candidate.group.nodes))
 
 

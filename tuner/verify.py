@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Failure, Measurement
+from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Plan
 from tuner.program_bench import PlanBench
 
@@ -37,7 +39,13 @@ def verify(plan: Plan, seconds: float = 5.0) -> Verdict:
     """Checks the plan's results on random inputs and times its own objects beside the baseline.
 
     `seconds` bounds the interleaved runs. Needs no compiler: the objects run as they are stored.
+    Raises InvalidInput for a plan of a simulated device: runs here do not take its time.
     """
+    if is_simulated(plan.target):
+        raise InvalidInput(
+            f"plan {plan.key} is for a simulated device: how long the simulator runs says nothing "
+            "about the plan's time; tune it again, or load it and compare its results"
+        )
     bench = PlanBench(sorted(os.sched_getaffinity(0)))
     try:
         compared = bench.compare(plan.graph, [plan], seconds=seconds)

@@ -71,7 +71,11 @@ def _log_line(event: JobEvent) -> tuple[int, str]:
             text = f"published plan {str(data.get('plan') or data.get('id') or '')[:12]}"
         case "cover":
             times = [show_us(data.get(name)) for name in ("best_us", "baseline_us")]
-            text = f"best program {times[0]}, framework {times[1]}, {data.get('groups')} groups"
+            names = ("best program", "framework")
+            if data.get("simulated"):
+                names = ("best program, simulated,", "one kernel per op")
+            groups = f"{data.get('groups')} groups"
+            text = f"{names[0]} {times[0]}, {names[1]} {times[1]}, {groups}"
         case _:
             text = str(data.get("text") or data.get("message") or event.kind)
     return event.created_us, text[:300]
@@ -97,6 +101,13 @@ class KernelRow:
     kernel: Kernel
     measured_us: float | None
     decisions: tuple[str, ...]
+
+    @property
+    def pipes(self) -> str:
+        """How busy each pipe of a simulated NPU was, the busiest first; empty for others."""
+        measured = self.kernel.measurement
+        shares = sorted(measured.pipes if measured else (), key=lambda pipe: -pipe[1])
+        return ", ".join(f"{name} {share:.0%}" for name, share in shares)
 
 
 def kernel_rows(plan: Plan) -> list[KernelRow]:

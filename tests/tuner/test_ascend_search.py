@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import graph_autofusion as gaf
+from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.records import Budget, Failure, JobRequest
 from kernel_gen.runtime import simulated
@@ -22,6 +23,7 @@ from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
 from tuner.ascend_device import AscendDevice
 from tuner.session import Assignment, Session
+from tuner.verify import verify
 
 pytestmark = pytest.mark.xdist_group("simulated")
 DEVICE = "ascend-sim:910b3"
@@ -136,6 +138,38 @@ def test_the_trace_of_a_plan_names_kernels_pipes_and_simulated_times(
     assert {"V", "MTE2", "MTE3"} <= names
     assert any("add + softmax" in name and "simulated" in name for name in names)
     assert any(event["ph"] == "X" and event["dur"] > 0 for event in trace["traceEvents"])
+
+
+class NormLinear(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.linear = nn.LayerNorm(64), nn.Linear(64, 48)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(torch.relu(self.norm(x)))
+
+
+def test_a_product_may_round_its_computed_operand_to_the_type_of_the_program(
+    simulated_device: AscendDevice,
+) -> None:
+    torch.manual_seed(0)
+    model, x = NormLinear().half(), torch.randn(32, 64).half()
+    plan, archive = searched(simulated_device, model, (x,), trials=8)
+    failed = [t.result for t in archive.trials if isinstance(t.result, Failure) and t.predicted_us]
+    assert not failed
+    assert [kernel.schedule.template for kernel in plan.kernels] == ["cube"]
+    with torch.no_grad():
+        want = model(x)
+    torch.testing.assert_close(results(plan, model, (x,))[0], want, rtol=1e-2, atol=4e-3)
+
+
+def test_wall_clock_times_of_a_simulated_plan_are_refused(
+    simulated_device: AscendDevice,
+) -> None:
+    inputs = (torch.randn(3, 16), torch.randn(3, 16))
+    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    with pytest.raises(InvalidInput, match="simulated device"):
+        verify(plan)
 
 
 def test_an_npu_plan_stands_in_for_no_other_target() -> None:
