@@ -146,7 +146,8 @@ class NormLinear(nn.Module):
         self.norm, self.linear = nn.LayerNorm(64), nn.Linear(64, 48)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.linear(torch.relu(self.norm(x)))
+        result: torch.Tensor = self.linear(torch.relu(self.norm(x)))
+        return result
 
 
 def test_a_product_may_round_its_computed_operand_to_the_type_of_the_program(
