@@ -31,7 +31,7 @@ class SimulatedBench(ProgramBench):
 
     def contest(self, task: ContestTask) -> ContestResult:
         """Builds and checks the entries; the unfused plan's time is the baseline."""
-        least = min((_on_host(task, entry) for entry in _all(task)), default=0)
+        least = min(_on_host(task, entry) for entry in task.entries)
         plans = [
             _left_on_host() if _on_host(task, entry) > least else plan
             for entry, plan in zip(task.entries, self._assemble(task), strict=True)
@@ -40,10 +40,7 @@ class SimulatedBench(ProgramBench):
             self._contender(task, entry, plan)
             for entry, plan in zip(task.entries, plans, strict=True)
         )
-        baseline = task.unfused
-        if baseline is None:  # some op was never timed alone: nothing can be said to be faster
-            baseline = min(task.entries, key=_sum_us)
-        return ContestResult(self._time(baseline), contenders)
+        return ContestResult(self._time(_baseline(task, least)), contenders)
 
     def _contender(self, task: ContestTask, entry: Entry, plan: Plan | Failure) -> Contender:
         if isinstance(plan, Plan) and plan.id not in self._right:
@@ -60,8 +57,13 @@ class SimulatedBench(ProgramBench):
         return Measurement((_sum_us(entry),), protocol)
 
 
-def _all(task: ContestTask) -> tuple[Entry, ...]:
-    return task.entries if task.unfused is None else (*task.entries, task.unfused)
+def _baseline(task: ContestTask, least: int) -> Entry:
+    """The unfused plan. Where some op was never timed alone it is not whole, and nothing can be
+    said to be faster than something: the fastest entry stands for itself."""
+    unfused = task.unfused
+    if unfused is not None and _on_host(task, unfused) == least:
+        return unfused
+    return min((e for e in task.entries if _on_host(task, e) == least), key=_sum_us)
 
 
 def _sum_us(entry: Entry) -> float:

@@ -18,7 +18,7 @@ from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Job, Measurement, Protocol, Stage, Trial
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Artifact, Plan, SearchSummary
 from tuner.archive import MemoryArchive
@@ -139,7 +139,7 @@ def _target_of(job: Job, published: Plan | None) -> Target:
     """The target a job searched for: its key names it, but only a plan holds its capacities."""
     if published is not None:
         return published.target
-    host, wanted = host_target(), PlanKey.parse(job.key).target
-    if host.key != wanted:
+    own, wanted = device_target(job.request.device), PlanKey.parse(job.key).target
+    if own.key != wanted:
         raise InvalidInput(f"job {job.id} is for {wanted}; without its plan, replay it there")
-    return host
+    return own

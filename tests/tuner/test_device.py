@@ -153,5 +153,21 @@ def test_a_killed_child_is_replaced(device: Device) -> None:
     assert isinstance(results[-1], Measurement)
 
 
+@pytest.mark.ray
+@pytest.mark.xdist_group("ray")
+def test_a_simulated_npu_is_a_device_of_ray(ray_session: None) -> None:
+    from tuner.ray_device import RayDevice
+
+    device = RayDevice("ascend-sim:910b3")
+    try:
+        assert is_simulated(device)
+        right, broken = outcomes(device, [task(device, name, name) for name in ("RIGHT", "RACE")])
+    finally:
+        device.close()
+    assert isinstance(right, Measurement)
+    assert isinstance(broken, Failure)
+    assert broken.code == "race"
+
+
 def test_an_empty_batch_is_fine(device: Device) -> None:
     assert device.measure([]) == []
