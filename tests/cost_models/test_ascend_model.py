@@ -1,0 +1,65 @@
+"""The analytic model of NPUs: what it must rank, and its bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from cost_models.ascend import AscendModel
+from cost_models.choose import model_for
+from kernel_gen.ascend.chips import load_chip
+from kernel_gen.codegen.ascend.launch import npu_target
+from kernel_gen.codegen.registry import templates
+from kernel_gen.fusion.lower import Lowered, lower
+from kernel_gen.fusion.region import make_group
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.types import TensorType
+from kernel_gen.schedule.schedule import Schedule
+
+TARGET = npu_target("910b3")
+CHIP = load_chip("910b3")
+
+
+def nest(op: str, elems: int) -> LoopNest:
+    b = GraphBuilder()
+    b.output(b.op(op, b.input(TensorType(DType.F32, (elems,)))))
+    graph = b.build()
+    made = lower(graph, make_group(graph, [0]))
+    assert isinstance(made, Lowered)
+    return made.nest
+
+
+def schedule(cores: int) -> Schedule:
+    template = next(t for t in templates(TARGET) if t.name == "elementwise")
+    point = dict(template.space(nest("relu", 1 << 20), TARGET).seeds[0]) | {"cores": cores}
+    made = template.schedule(nest("relu", 1 << 20), TARGET, point)
+    assert isinstance(made, Schedule)
+    return made
+
+
+def test_npus_have_their_own_model() -> None:
+    assert model_for(TARGET).name == "ascend"
+
+
+def test_a_long_copy_takes_its_bytes_over_the_bandwidth() -> None:
+    us = AscendModel().predict_us(nest("relu", 1 << 26), None, TARGET)
+    assert us == pytest.approx(2 * 4 * 2**26 / CHIP.hbm_bytes_per_s * 1e6, rel=0.1)
+
+
+def test_a_short_kernel_takes_its_launch() -> None:
+    assert AscendModel().predict_us(nest("relu", 64), None, TARGET) == pytest.approx(
+        CHIP.launch_us, rel=0.25
+    )
+
+
+def test_one_core_is_slower_than_all() -> None:
+    model = AscendModel()
+    one, all_ = (model.predict_us(nest("relu", 1 << 20), schedule(n), TARGET) for n in (1, 40))
+    assert one > 3 * all_
+
+
+def test_slow_functions_cost_more_than_cheap_ones() -> None:
+    model = AscendModel()
+    erf, relu = (model.predict_us(nest(op, 1 << 22), None, TARGET) for op in ("erf", "relu"))
+    assert erf > relu
