@@ -486,7 +486,10 @@ def _channel_norm(draft: Draft, op: str, x: int, *, weight: bool, bias: bool) ->
     dtype, channels = draft.type(x).dtype, draft.shape(x)[1]
     parameters = [draft.fresh_input(dtype, (channels,)) for _ in range(weight + bias)]
     if op == "group_norm":
+        # Of a group's single element torch leaves rounding errors where the reference has zero.
         groups = draft.one_of([n for n in range(1, channels + 1) if channels % n == 0])
+        if channels // groups * math.prod(draft.shape(x)[2:]) == 1:
+            return
         draft.op(op, x, *parameters, groups=groups, eps=0.125, weight=weight, bias=bias, bound=32.0)
         return
     mean = draft.fresh_input(dtype, (channels,))

@@ -45,9 +45,8 @@ class FileModel:
 def read_model(path: str | Path) -> FileModel:
     """The model of a file, its kind told by the suffix.
 
-    Raises InvalidInput for a file that
-    is damaged or missing, UnsupportedModel (with the way around) for what cannot be read, and
-    Unavailable where the package that reads it is missing.
+    Raises InvalidInput for a file that is damaged or missing, UnsupportedModel (with the way
+    around) for what cannot be read, and Unavailable where the package that reads it is missing.
     """
     source = Path(path)
     if not source.is_file():

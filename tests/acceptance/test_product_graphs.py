@@ -24,9 +24,9 @@ def _many(isa: str, first: int, count: int) -> list[ParameterSet]:
     ("isa", "seeds"),
     [
         pytest.param("x86-64-v3", range(3), id="few"),
-        *_many("x86-64", 100, 24),
-        *_many("x86-64-v3", 200, 56),
-        *_many("x86-64-v4", 300, 24),
+        *_many("x86-64", 100, 8),
+        *_many("x86-64-v3", 200, 16),
+        *_many("x86-64-v4", 300, 8),
     ],
 )
 def test_random_programs_around_products(

@@ -154,8 +154,11 @@ def test_refusals_are_typed(client: Client, tmp_path: Path) -> None:
         client.job("../plans")
     with pytest.raises(InvalidInput, match="example_inputs"):
         client.submit(lambda x: x)
-    with pytest.raises(UnsupportedModel, match="graph JSON"):
+    with pytest.raises(InvalidInput, match="no such file"):
         client.submit(tmp_path / "model.onnx")
+    (tmp_path / "model.pb").touch()
+    with pytest.raises(UnsupportedModel, match="tf2onnx"):
+        client.submit(tmp_path / "model.pb")
     with pytest.raises(InvalidInput, match="expected http"):
         Client("localhost:8400")
 
