@@ -15,6 +15,7 @@ from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.arena import align
+from kernel_gen.runtime.hugepages import HUGE_PAGE_BYTES, LEAST_BYTES, MADV_HUGEPAGE
 from kernel_gen.runtime.layout import kernel_writes
 from kernel_gen.runtime.plan import Kernel, Layout, Segment
 
@@ -75,6 +76,8 @@ def _declarations(kernels: Sequence[Kernel]) -> str:
     packs = dict.fromkeys(pack.symbol for kernel in kernels for pack in kernel.source.packs)
     lines = [
         'extern "C" {',
+        "int posix_memalign(void **, unsigned long, unsigned long);",
+        "int madvise(void *, unsigned long, int);",
         *(f"int {entry}(const gaf_kernel_args *args);" for entry in entries),
         *(f"void {symbol}(const void *src, void *dst);" for symbol in packs),
         "}",
@@ -84,7 +87,7 @@ def _declarations(kernels: Sequence[Kernel]) -> str:
 
 _PLAN_STRUCT = """
 struct gaf_plan {{
-  char *block; // packed constants, behind this struct
+  char *block; // packed constants
   const void *constants[{constants}];
 }};
 """
@@ -169,16 +172,30 @@ def _create(kernels: Sequence[Kernel], layout: Layout, regions: Sequence[PackedR
         f"  {r.symbol}(constants[{position[r.value]}], made->block + {r.offset}ull);\n"
         for r in regions
     )
-    return _CREATE.format(count=len(layout.constants), bytes=packed_bytes(kernels), packing=packing)
+    nbytes = packed_bytes(kernels)
+    return _CREATE.format(
+        count=len(layout.constants),
+        bytes=nbytes,
+        alignment=HUGE_PAGE_BYTES if nbytes >= LEAST_BYTES else 64,
+        least=LEAST_BYTES,
+        advice=MADV_HUGEPAGE,
+        packing=packing,
+    )
 
 
 _CREATE = """\
 int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan) {{
   if (!plan || n != {count} || (n && !constants)) return GAF_BAD_ARGUMENT;
   *plan = 0;
-  gaf_plan *made = (gaf_plan *)__builtin_malloc(sizeof(gaf_plan) + 64 + {bytes}ull);
+  gaf_plan *made = (gaf_plan *)__builtin_malloc(sizeof(gaf_plan));
   if (!made) return GAF_NO_MEMORY;
-  made->block = (char *)(((gaf_u64)(made + 1) + 63) & ~63ull);
+  void *block = 0;
+  if ({bytes}ull && posix_memalign(&block, {alignment}ull, {bytes}ull)) {{
+    __builtin_free(made);
+    return GAF_NO_MEMORY;
+  }}
+  if ({bytes}ull >= {least}ull) madvise(block, {bytes}ull, {advice});
+  made->block = (char *)block;
   for (gaf_u64 i = 0; i < n; ++i) made->constants[i] = constants[i];
 {packing}  *plan = made;
   return GAF_OK;
@@ -205,4 +222,8 @@ int gaf_run(const gaf_plan *plan, const gaf_call *call) {{
 }}
 """
 
-_DESTROY = "void gaf_destroy(gaf_plan *plan) { __builtin_free(plan); }"
+_DESTROY = """\
+void gaf_destroy(gaf_plan *plan) {
+  if (plan) __builtin_free(plan->block);
+  __builtin_free(plan);
+}"""

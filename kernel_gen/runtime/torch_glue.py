@@ -23,6 +23,7 @@ from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.frontend.torch_run import run
 from kernel_gen.ir.target import DeviceKind
 from kernel_gen.ir.types import TensorType
+from kernel_gen.runtime.hugepages import advise
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes, user_inputs
 from kernel_gen.runtime.native import Call, NativePlan, check
 from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
@@ -96,6 +97,7 @@ class _Context:
         if self.arena is None or self.arena.numel() < needed:
             self.arena = torch.empty(needed, dtype=torch.uint8, device="cpu")
             self.call.arena = self.arena.data_ptr()
+            advise(self.call.arena, needed)
         self.call.n_threads = self.n_threads = n_threads
 
 

@@ -23,6 +23,7 @@ import torch
 
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.ir.types import TensorType, static_shape
+from kernel_gen.runtime.hugepages import advise
 
 
 class _Buffer:
@@ -103,6 +104,7 @@ class OutputPool:
             base = torch.empty_strided(self._shape, self._strides, dtype=self._dtype, device="cpu")
         if not self._recycles:
             return base
+        advise(base.data_ptr(), base.untyped_storage().nbytes())
         buffer = _Buffer(base)
         tensor = base.data
         self._buffers.append(buffer)
