@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 
 from tuner.messages import NestCheck
 from tuner.reference import CheckBlock, build_check
@@ -24,12 +26,26 @@ class CheckBlocks:
         self._runner.open(block.message.key, block.message, block.handle)
         return block
 
+    def prepare(self, checks: Sequence[NestCheck], pool: Executor) -> Callable[[], None]:
+        """Begins to compute what is missing for `checks` in `pool`. The function that is returned
+        waits for it and keeps it; what fails is tried again, and raised, by `open`."""
+        wanted = {_key(check): check for check in checks}
+        made = {k: pool.submit(build_check, c) for k, c in wanted.items() if k not in self._blocks}
+
+        def keep() -> None:
+            for key, block in made.items():
+                if block.exception() is None:
+                    self._blocks[key] = block.result()
+            self._trim()
+
+        return keep
+
     def close(self) -> None:
         while self._blocks:
             self._blocks.popitem()[1].close()
 
     def _block(self, check: NestCheck) -> CheckBlock:
-        key = (check.key, check.seed, check.strict)
+        key = _key(check)
         block = self._blocks.get(key)
         if block is None:
             block = build_check(check)
@@ -49,3 +65,7 @@ class CheckBlocks:
 
     def _used_bytes(self) -> int:
         return sum(block.nbytes for block in self._blocks.values())
+
+
+def _key(check: NestCheck) -> tuple[str, int, bool]:
+    return check.key, check.seed, check.strict

@@ -10,6 +10,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from kernel_gen.errors import Unavailable
@@ -90,7 +91,7 @@ class LocalDevice:
         if not tasks:
             return []
         end = math.inf if seconds is None else time.monotonic() + seconds
-        built = self._builder.build([task.source for task in tasks])
+        built = self._made_ready(tasks)
         best: dict[str, float] = {}
         results: list[TaskResult] = []
         for task, made in zip(tasks, built, strict=True):
@@ -115,6 +116,15 @@ class LocalDevice:
         if self._programs is None:
             self._programs = ProgramBench(self._compiler, self._target, self._cores)
         return self._programs
+
+    def _made_ready(self, tasks: Sequence[KernelTask]) -> list[Built]:
+        """Builds the batch, and beside it the references that it needs: compilers and NumPy leave
+        cores free by turns, and nothing is measured yet."""
+        with ThreadPoolExecutor(len(self._cores)) as pool:
+            keep = self._blocks.prepare([task.check for task in tasks], pool)
+            built = self._builder.build([task.source for task in tasks])
+            keep()
+        return built
 
     def _measured(self, task: KernelTask, built: Built, best: dict[str, float]) -> TaskResult:
         """`best` holds the batch's best times per nest, so that a slow candidate is given up."""

@@ -58,7 +58,8 @@ def _bars(results: Sequence[Result], contenders: Sequence[str]) -> Figure:
             handles, [*contenders, "floor"], loc="outside upper center", ncols=8, frameon=False
         )
         figure.supylabel("median time per call, milliseconds")
-    return figure  # type: ignore[no-any-return]
+    drawn: Figure = figure
+    return drawn
 
 
 def _panel(panel: Axes, result: Result, contenders: Sequence[str]) -> None:
@@ -113,7 +114,8 @@ def _roofline(results: Sequence[Result], points: Sequence[tuple[str, Any]]) -> F
         axes.set_ylabel("GFLOP/s (operations of the nest over its measured time)")
         axes.grid(color="#e2e8f0", linewidth=0.6, which="major")
         figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-    return figure  # type: ignore[no-any-return]
+    drawn: Figure = figure
+    return drawn
 
 
 def _intensity(kernel: Any) -> float:

@@ -207,17 +207,23 @@ class _Block:
         return holds
 
     def _load(self, load: Load, axes: Sequence[str]) -> Array:
-        source = self._operands[load.buffer]
-        holds = np.broadcast_to(self._holds(load.guards, axes), self._shape(axes))
-        dtype = self._type(load.dtype)
+        dtype, shape = self._type(load.dtype), self._shape(axes)
+        at = tuple(self._index(index, axes) for index in load.index)
+        if not load.guards and 0 not in shape:
+            return np.broadcast_to(self._read(load, at).astype(dtype), shape)
+        holds = np.broadcast_to(self._holds(load.guards, axes), shape)
         if not holds.any():
-            return np.full(holds.shape, load.fill, dtype)
-        at = tuple(np.where(holds, self._index(i, axes), 0) for i in load.index)
+            return np.full(shape, load.fill, dtype)
+        inside = tuple(np.where(holds, index, 0) for index in at)
+        found = np.broadcast_to(self._read(load, inside).astype(dtype), shape)
+        return np.where(holds, found, np.asarray(load.fill, dtype))
+
+    def _read(self, load: Load, at: Sequence[Array]) -> Array:
+        source = self._operands[load.buffer]
         for index, extent in zip(at, source.shape, strict=True):
             if index.min() < 0 or index.max() >= extent:
                 raise IndexError(f"{load} reads outside shape {source.shape}")
-        found = np.broadcast_to(source[at].astype(dtype), holds.shape)
-        return np.where(holds, found, np.asarray(load.fill, dtype)) if load.guards else found
+        return np.asarray(source[tuple(at)])
 
     def _compute(self, compute: Compute, axes: Sequence[str]) -> Array:
         if compute.op == "const":
@@ -272,7 +278,7 @@ class _Block:
         for number in (contract.lhs, contract.rhs):
             outer = [axis for axis in self._live[number] if axis not in contract.axes]
             terms.append("".join(letters[axis] for axis in (*outer, *contract.axes)))
-            values.append(self._spread(number, outer, contract.axes).astype(dtype))
+            values.append(self._spread(number, outer, contract.axes).astype(dtype, copy=False))
         equation = f"{','.join(terms)}->{''.join(letters[axis] for axis in axes)}"
         return np.asarray(np.einsum(equation, *values, optimize=True))
 
@@ -282,6 +288,9 @@ class _Block:
         axes = [axis for axis in self._axes if axis in live]
         value = np.broadcast_to(self._aligned(store.statement, axes), self._shape(axes))
         at = tuple(self._index(index, axes) for index in store.index)
+        if at and not store.guards and np.broadcast_shapes(*(i.shape for i in at)) == value.shape:
+            output[at] = value.astype(output.dtype)
+            return
         holds = np.broadcast_to(self._holds(store.guards, axes), value.shape)
         spread = tuple(np.broadcast_to(index, value.shape)[holds] for index in at)
         if spread:
