@@ -41,8 +41,9 @@ def repro(
     graph = subject.load_subject(what, dim or ()).graph
     with _device() as device, counting("checking kernels") as on_nest:
         kinds = templates(device.target)
-        settings = {"numerics": numerics, "points": points, "seed": seed}
-        found = Repro(device, kinds, on_nest=on_nest, **settings).search(graph)  # type: ignore[arg-type]
+        found = Repro(
+            device, kinds, numerics=numerics, points=points, seed=seed, on_nest=on_nest
+        ).search(graph)
     if found.finding is not None:
         _write(found.finding, output)
     _print(found, output, as_json)
