@@ -12,6 +12,10 @@ from tests.acceptance.forcing import Forcing
 from tests.acceptance.programs import PROGRAMS
 
 
+# One worker builds the kernels of all programs, once.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("forced")]
+
+
 @pytest.fixture(scope="module")
 def forced(tmp_path_factory: pytest.TempPathFactory) -> Forcing:
     folder: Path = tmp_path_factory.mktemp("forced")
@@ -22,7 +26,6 @@ def forced(tmp_path_factory: pytest.TempPathFactory) -> Forcing:
     return forcing
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_kernel_is_right(forced: Forcing, name: str) -> None:
     assert forced.check(name) >= (0 if name == "writes between reads" else 2)

@@ -17,6 +17,8 @@ from kernel_gen.frontend.onnx import OnnxModule, read_onnx
 from kernel_gen.frontend.onnx.reading import OPSETS
 from kernel_gen.frontend.onnx.values import RULES
 
+# One worker makes the cases, once.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("onnx")]
 _HALF = 2e-2
 # Rules whose cases are of older opsets with other meanings, or of types that are refused.
 _NOT_COVERED = {
@@ -102,7 +104,6 @@ def _tensor(value: Any) -> torch.Tensor:
     return torch.tensor(array)
 
 
-@pytest.mark.slow
 def test_all_operator_cases() -> None:
     """None is wrong; what cannot be run is refused by a typed error."""
     outcomes = Counter(_outcome(case) for case in _cases())
@@ -111,7 +112,6 @@ def test_all_operator_cases() -> None:
     assert outcomes["right"] > 3 * outcomes["refused"]
 
 
-@pytest.mark.slow
 def test_every_rule_has_a_case_that_it_gets_right() -> None:
     covered = {
         node.op_type
