@@ -11,7 +11,6 @@ from kernel_gen.runtime.host import host_target
 from tests.acceptance.forcing import Forcing
 from tests.acceptance.programs import PROGRAMS
 
-
 # One worker builds the kernels of all programs, once.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("forced")]
 
