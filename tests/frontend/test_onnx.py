@@ -106,6 +106,31 @@ def test_a_module_survives_copies_and_pickles(save: Save) -> None:
     assert [tuple(p.shape) for p in module.parameters()] == [(3, 4)]
 
 
+def test_what_is_folded_in_a_branch_is_its_own(save: Save) -> None:
+    """Two nodes of one branch over equal constants: each keeps its own result, call after call."""
+    two = helper.make_tensor("two", TensorProto.INT64, [1], [2])
+    three = helper.make_tensor("three", TensorProto.INT64, [1], [3])
+    branch = helper.make_graph(
+        [
+            helper.make_node("Add", ["two", "three"], ["sum"]),
+            helper.make_node("Mul", ["two", "three"], ["product"]),
+            helper.make_node("Sub", ["product", "sum"], ["one"]),
+            helper.make_node("Cast", ["one"], ["taken"], to=TensorProto.FLOAT),
+        ],
+        "branch",
+        [],
+        [helper.make_tensor_value_info("taken", TensorProto.FLOAT, [1])],
+    )
+    nodes = [
+        helper.make_node("If", ["yes"], ["shift"], then_branch=branch, else_branch=branch),
+        helper.make_node("Add", ["x", "shift"], ["y"]),
+    ]
+    yes = helper.make_tensor("yes", TensorProto.BOOL, [], [True])
+    module, x = read_onnx(save(*nodes, initializers=(two, three, yes))), torch.randn(2, 3)
+    for other in (module, module, copy.deepcopy(module)):
+        assert torch.equal(other(x), x + 1)
+
+
 def test_operators_without_a_rule_are_named(save: Save) -> None:
     nodes = [helper.make_node("NonZero", ["x"], ["n"]), helper.make_node("Det", ["x"], ["y"])]
     with pytest.raises(UnsupportedModel, match="Det, NonZero"):

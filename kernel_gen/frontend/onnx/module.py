@@ -183,7 +183,8 @@ class OnnxModule(nn.Module):
         arrays = [o for o in operands if isinstance(o, np.ndarray)]
         if sum(a.size for a in arrays) + _grown(node.op_type, arrays) > _KNOWN_ELEMS:
             return None
-        key = (id(node), tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays))
+        # By what it gives: names are unique in a file, objects of nodes come and go.
+        key = (tuple(node.output), tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays))
         if key not in self._memory.found:
             found = self._computed(node, operands)
             if found is None or sum(a.size for a in found) > _KNOWN_ELEMS:
