@@ -106,11 +106,9 @@ class AscendDevice:
         if built.path is None:
             assert built.failure is not None
             return built.failure
-        try:
-            block = self._blocks.open(task.check)
-        except Exception as error:  # noqa: BLE001 - a nest without a reference fails alone
-            message = f"{type(error).__name__}: {error}"
-            return Failure(Stage.CHECK, "no-reference", message[:500])
+        block = self._blocks.open(task.check)
+        if isinstance(block, Failure):
+            return block
         request = RunSimulated(block.message.key, built.path, task.source, self._target)
         answer = self._runner.call(request, _SLOWER * task.timeout_s)
         assert isinstance(answer, Measurement | Failure)

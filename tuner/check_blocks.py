@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
+from kernel_gen.records import Failure, Stage
 from tuner.messages import NestCheck
 from tuner.reference import CheckBlock, build_check
 from tuner.runner import Runner
@@ -20,15 +21,19 @@ class CheckBlocks:
         self._runner = runner
         self._blocks: OrderedDict[tuple[str, int, bool], CheckBlock] = OrderedDict()
 
-    def open(self, check: NestCheck) -> CheckBlock:
-        """The block of a nest, known to the child. Raises what the reference raises."""
-        block = self._block(check)
+    def open(self, check: NestCheck) -> CheckBlock | Failure:
+        """The block of a nest, known to the child, or why there is no reference."""
+        try:
+            block = self._block(check)
+        except Exception as error:  # noqa: BLE001 - a nest without a reference fails alone
+            message = f"{type(error).__name__}: {error}"
+            return Failure(Stage.CHECK, "no-reference", message[:500])
         self._runner.open(block.message.key, block.message, block.handle)
         return block
 
     def prepare(self, checks: Sequence[NestCheck], pool: Executor) -> Callable[[], None]:
         """Begins to compute what is missing for `checks` in `pool`. The function that is returned
-        waits for it and keeps it; what fails is tried again, and raised, by `open`."""
+        waits for it and keeps it; what fails is tried again by `open`, which says why."""
         wanted = {_key(check): check for check in checks}
         made = {k: pool.submit(build_check, c) for k, c in wanted.items() if k not in self._blocks}
 

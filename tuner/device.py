@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.records import Failure, Measurement
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.timer import build_loop
@@ -131,11 +131,9 @@ class LocalDevice:
         if built.path is None:
             assert built.failure is not None
             return TaskResult(built.failure, built.seconds)
-        try:
-            block = self._blocks.open(task.check)
-        except Exception as error:  # noqa: BLE001 - a nest without a reference fails alone
-            message = f"{type(error).__name__}: {error}"
-            return TaskResult(Failure(Stage.CHECK, "no-reference", message[:500]), built.seconds)
+        block = self._blocks.open(task.check)
+        if isinstance(block, Failure):
+            return TaskResult(block, built.seconds)
         known = [us for us in (task.incumbent_us, best.get(task.check.key)) if us is not None]
         incumbent_us = min(known, default=None)
         request = RunKernel(
