@@ -14,7 +14,7 @@ from graph_autofusion.http import CONNECT_SECONDS, Http, error_of, problem_of
 from graph_autofusion.job import Job
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
-from kernel_gen.ir.serialize import graph_from_json
+from kernel_gen.ir.serialize import read_graph
 from kernel_gen.records import Budget, JobRequest, JobState
 from kernel_gen.runtime.bundle import write_files
 from kernel_gen.runtime.bundle_format import plan_of_files
@@ -234,14 +234,7 @@ def _graph_of(
     if isinstance(model, Graph):
         return model
     if isinstance(model, str | Path) and Path(model).suffix == ".json":
-        return _graph_of_json(Path(model))
+        return read_graph(Path(model))
     from graph_autofusion.api import capture
 
     return capture(model, example_inputs, dynamic_shapes)
-
-
-def _graph_of_json(path: Path) -> Graph:
-    try:
-        return graph_from_json(path.read_bytes())
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error

@@ -38,7 +38,9 @@ def load_subject(text: str, dims: Sequence[str] = ()) -> Subject:
     """
     path = Path(text)
     if path.suffix == ".json":
-        return Subject(_read_graph(path))
+        from kernel_gen.ir.serialize import read_graph
+
+        return Subject(read_graph(path))
     if ":" in text and not path.is_file():
         return _capture(text)
     if not path.suffix:
@@ -63,17 +65,6 @@ def _extents(dims: Sequence[str]) -> dict[str, int]:
             raise InvalidInput(f"--dim {text!r}: expected NAME=SIZE, as in batch=8")
         found[name] = int(size)
     return found
-
-
-def _read_graph(path: Path) -> Graph:
-    from kernel_gen.ir.serialize import graph_from_json
-
-    try:
-        return graph_from_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: not UTF-8 text: {error}") from error
 
 
 def _capture(text: str) -> Subject:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from pathlib import Path
 
 from kernel_gen.codec import digest, from_json, to_json
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Constant, Graph, Node
 from kernel_gen.ir.ops import OPS, OpKind
 from kernel_gen.ir.types import TensorType
@@ -27,6 +29,16 @@ def graph_from_json(text: str | bytes) -> Graph:
     graph = from_json(Graph, text)
     verify(graph)
     return graph
+
+
+def read_graph(path: Path) -> Graph:
+    """The verified graph in a file; raises InvalidInput, which names the file."""
+    try:
+        return graph_from_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: not UTF-8 text: {error}") from error
 
 
 def graph_digest(graph: Graph) -> str:
