@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from kernel_gen.errors import InvalidInput
-from kernel_gen.ir.loopnest import Compute, Contract, Load, LoopNest, Reduce, Statement
+from cost_models.roofline import nest_bytes, nest_operations
 from kernel_gen.runtime.plan import Kernel, Plan
 
 
@@ -41,52 +39,3 @@ def _point(kernel: Kernel) -> KernelPoint:
         nest_bytes(kernel.nest),
         measured,
     )
-
-
-def _extents(nest: LoopNest) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for axis in nest.axes:
-        if not isinstance(axis.extent, int):
-            raise InvalidInput(f"axis {axis.name} has no fixed extent")
-        found[axis.name] = axis.extent
-    return found
-
-
-def nest_operations(nest: LoopNest) -> int:
-    """Operations of a nest: one per computed or reduced point, two per multiply-add."""
-    extents = _extents(nest)
-    live = nest.statement_axes()
-
-    def points(axes: tuple[str, ...]) -> int:
-        return math.prod(extents[name] for name in axes)
-
-    def count(position: int, statement: Statement) -> int:
-        match statement:
-            case Compute(op="const") | Compute(op="cast"):
-                return 0
-            case Compute():
-                return points(live[position])
-            case Reduce(arg=arg):
-                return points(live[arg])
-            case Contract(axes=axes):
-                return 2 * points(tuple(dict.fromkeys((*live[position], *axes))))
-        return 0
-
-    return sum(count(position, statement) for position, statement in enumerate(nest.statements))
-
-
-def nest_bytes(nest: LoopNest) -> int:
-    """Bytes of a nest: each operand once; of a table that is read at given positions, what is read
-    where that is less."""
-    extents = _extents(nest)
-    live = nest.statement_axes()
-    gathered: dict[int, int] = {}
-    for position, statement in enumerate(nest.statements):
-        if isinstance(statement, Load) and any(i.statements() for i in statement.index):
-            read = math.prod(extents[name] for name in live[position])
-            gathered[statement.buffer] = gathered.get(statement.buffer, 0) + read
-    total = 0
-    for number, buffer in enumerate(nest.buffers):
-        elems = min(buffer.type.elems, gathered.get(number, buffer.type.elems))
-        total += elems * buffer.type.dtype.bytes
-    return total

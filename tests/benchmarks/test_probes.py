@@ -11,7 +11,7 @@ import torch
 import graph_autofusion as gaf
 from benchmarks.suite.probes import Probes, has_bf16_dot, probe_source
 from benchmarks.suite.reference import Effort
-from benchmarks.suite.roofline import nest_bytes, nest_operations
+from cost_models.roofline import nest_bytes, nest_operations
 from kernel_gen.codegen.cpu.registry import templates as cpu_templates
 from kernel_gen.fusion.candidates import candidates
 from kernel_gen.ir.loopnest import LoopNest
