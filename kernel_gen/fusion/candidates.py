@@ -87,6 +87,17 @@ class Constraints:
     together: frozenset[frozenset[int]] = frozenset()
     framework: frozenset[int] = frozenset()
 
+    def refuse(self, program: Graph, nodes: tuple[int, ...]) -> Refusal | None:
+        """What keeps these nodes from sharing a kernel, if a rule does."""
+        chosen = frozenset(nodes)
+        if chosen & self.framework:
+            return Refusal("rule-framework", "a rule leaves this op to the framework")
+        for pair in self.apart:
+            if pair <= chosen:
+                names = " and ".join(program.nodes[i].op for i in sorted(pair))
+                return Refusal("rule-never-fuse", f"a rule keeps {names} apart")
+        return None
+
 
 def candidates(
     program: Graph,
@@ -261,7 +272,8 @@ class _Growth:
         return self._seen[mask]
 
     def _judged(self, nodes: tuple[int, ...]) -> bool:
-        refusal = refuse_nodes(self._program, nodes, self._limits.nodes) or self._ruled_out(nodes)
+        refusal = refuse_nodes(self._program, nodes, self._limits.nodes)
+        refusal = refusal or self._constraints.refuse(self._program, nodes)
         if refusal is not None:
             return self._refuse(nodes, refusal)
         good = False
@@ -281,16 +293,6 @@ class _Growth:
         if len(computing) <= 2:
             self._refusals.setdefault(computing, refusal)
         return False
-
-    def _ruled_out(self, nodes: tuple[int, ...]) -> Refusal | None:
-        chosen = frozenset(nodes)
-        if chosen & self._constraints.framework:
-            return Refusal("rule-framework", "a rule leaves this op to the framework")
-        for pair in self._constraints.apart:
-            if pair <= chosen:
-                names = " and ".join(self._program.nodes[i].op for i in sorted(pair))
-                return Refusal("rule-never-fuse", f"a rule keeps {names} apart")
-        return None
 
     def _variants(self, nodes: tuple[int, ...]) -> list[FusionGroup]:
         """Groups that write all that others read, or leave cheap values to be computed again."""
