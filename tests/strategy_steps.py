@@ -365,7 +365,7 @@ def reduction(draft: Draft) -> None:
 
 
 def position(draft: Draft) -> None:
-    """argmax and argmin, on exact values."""
+    """argmax, argmin and the largest few, on exact values."""
     x = draft.pick(
         lambda v: (
             draft.info(v).exact
@@ -376,6 +376,12 @@ def position(draft: Draft) -> None:
     if x is None:
         return
     rank = len(draft.shape(x))
+    if rank and draft.chance(3):
+        dim = draft.integer(0, rank - 1)
+        k = draft.integer(1, min(draft.shape(x)[dim], 3))
+        op = draft.one_of(("topk", "argtopk"))
+        draft.op(op, x, dim=dim, k=k, bound=draft.info(x).bound, exact=op == "topk")
+        return
     dims = list(range(rank)) if draft.chance(2) or not rank else [draft.integer(0, rank - 1)]
     draft.op(draft.one_of(("argmax", "argmin")), x, dims=dims, keepdim=draft.chance(2))
 

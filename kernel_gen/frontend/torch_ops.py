@@ -456,6 +456,16 @@ def _per_rank(a: _Attrs, functions: dict[int, Call], rank: int) -> Call:
     return found
 
 
+def _topk(result: int) -> Callable[[_Attrs], Call]:
+    """`result`: 0 gives values, 1 positions."""
+
+    def make(a: _Attrs) -> Call:
+        dim, k = a.int("dim"), a.int("k")
+        return lambda x: torch.topk(x, k, dim)[result]
+
+    return make
+
+
 def _attention(a: _Attrs) -> Call:
     scale, causal = a.raw("scale"), a.flag("causal")
     return lambda q, k, v, mask=None: F.scaled_dot_product_attention(
@@ -515,6 +525,8 @@ _MAKERS: dict[str, Callable[[_Attrs], Call]] = {
     "convolution": _convolution,
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
+    "topk": _topk(0),
+    "argtopk": _topk(1),
     "attention": _attention,
     "framework": _framework,
 }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidGraph
+from kernel_gen.ir.types import Dim
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,11 +21,16 @@ class AxisTerm:
     axis: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class ValueTerm:
-    """The value of an integer statement (its position in `LoopNest.statements`)."""
+    """The value of an integer statement (its position in `LoopNest.statements`).
+
+    With `extent` it is a position in a dimension of that size, whatever the index makes of it: a
+    value outside of it is an error of the program's caller.
+    """
 
     statement: int
+    extent: Dim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,16 @@ class Index:
 
     def statements(self) -> frozenset[int]:
         """Integer statements that the index reads (indirect access)."""
-        found: set[int] = set()
+        return frozenset(term.statement for term in self.values())
+
+    def values(self) -> frozenset[ValueTerm]:
+        """Terms that read a value, inside divisions and remainders too."""
+        found: set[ValueTerm] = set()
         for term, _ in self.terms:
             if isinstance(term, ValueTerm):
-                found.add(term.statement)
+                found.add(term)
             elif isinstance(term, FloorDiv | Mod):
-                found |= term.index.statements()
+                found |= term.index.values()
         return frozenset(found)
 
     def coeff(self, axis: str) -> int:

@@ -93,6 +93,18 @@ def _pool(call: Call) -> TensorType:
     return TensorType(call.x.dtype, (*call.x.shape[: -len(kernel)], *found))
 
 
+def _topk(call: Call) -> TensorType:
+    """topk and argtopk: `k` elements along `dim`."""
+    if call.x.dtype is DType.BOOL:
+        call.fail("takes an integer or float operand")
+    dim, k = call.dim("dim"), call.integer("k", 1)
+    extent = call.x.shape[dim]
+    if not isinstance(extent, int) or k > extent:
+        call.fail("k is at most the extent along dim, which is static")
+    shape = (*call.x.shape[:dim], k, *call.x.shape[dim + 1 :])
+    return TensorType(DType.I64 if call.op == "argtopk" else call.x.dtype, shape)
+
+
 def _linear(call: Call) -> TensorType:
     if len(call.operands) not in (2, 3):
         call.fail("takes x, weight and an optional bias")
@@ -206,5 +218,7 @@ COMPOSITE_RULES: dict[str, Callable[[Call], TensorType]] = {
     "std": _moment,
     "max_pool": _pool,
     "avg_pool": _pool,
+    "topk": _topk,
+    "argtopk": _topk,
     "attention": _attention,
 }

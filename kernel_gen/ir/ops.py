@@ -119,6 +119,8 @@ OPS: dict[str, OpSpec] = {
     # windows over the last dims; low and high: -inf or 0 around the image, counted in the mean
     **_specs(OpKind.COMPOSITE, 1, "max_pool", "kernel", "stride", "low", "high", "dilation"),
     **_specs(OpKind.COMPOSITE, 1, "avg_pool", "kernel", "stride", "low", "high"),
+    # the k largest along dim, the largest first; the positions (i64) of the same
+    **_specs(OpKind.COMPOSITE, 1, "topk argtopk", "dim", "k"),
     # q (B…, H, S, D), k, v[, mask additive or bool]
     **_specs(OpKind.COMPOSITE, None, "attention", "scale", "causal", "mask"),
     # target "aten.sort.default", args encoded by kernel_gen.frontend; code and sentence say why

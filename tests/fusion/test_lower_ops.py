@@ -43,6 +43,8 @@ COMPOSITES = {
         (tensor(2, 3, 7),),
         {"kernel": (3,), "stride": (2,), "low": (1,), "high": (1,)},
     ),
+    "topk": ((X,), {"dim": 1, "k": 3}),
+    "argtopk": ((X,), {"dim": 0, "k": 2}),
     "attention": (
         (tensor(2, 3, 4, 5), tensor(2, 3, 6, 5), tensor(2, 3, 6, 5), tensor(4, 6)),
         {"scale": 0.4, "causal": False, "mask": True},

@@ -195,6 +195,12 @@ def _attention(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Ten
     )
 
 
+def _topk(x: torch.Tensor, attrs: Attributes) -> list[torch.Tensor]:
+    """torch.topk leaves open which of equal elements comes first; a stable sort does not."""
+    order = torch.sort(x, dim=attrs["dim"], descending=True, stable=True)
+    return [part.narrow(attrs["dim"], 0, attrs["k"]) for part in order]
+
+
 def _clamp(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
     if attrs["low"] is None and attrs["high"] is None:
         return x
@@ -252,5 +258,7 @@ _SPECIAL: dict[str, Callable[[Sequence[torch.Tensor], Attributes], torch.Tensor]
     "mean": lambda x, a: x[0].mean(a["dims"], keepdim=a["keepdim"]) if a["dims"] else x[0],
     "var": lambda x, a: _spread(torch.var, x[0], a),
     "std": lambda x, a: _spread(torch.std, x[0], a),
+    "topk": lambda x, a: _topk(x[0], a)[0],
+    "argtopk": lambda x, a: _topk(x[0], a)[1],
     "attention": _attention,
 }

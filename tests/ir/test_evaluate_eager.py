@@ -63,6 +63,9 @@ def _reductions() -> list[Case]:
             cases.append(Case(op, ((3, 5, 4),), {"dims": dims, "keepdim": True, **extra}))
     cases.append(Case("var", ((3, 1),), {"dims": [1], "keepdim": False, "correction": 0}))
     cases.append(Case("mean", ((3, 0),), {"dims": [1], "keepdim": False}))
+    for op in ("topk", "argtopk"):
+        for dim, k in ((1, 4), (2, 1)):
+            cases.append(Case(op, ((3, 5, 7),), {"dim": dim, "k": k}, (*FLOATS, *INTEGERS)))
     return cases + _pools()
 
 

@@ -37,6 +37,38 @@ def embedding(c: Lowering, a: Args) -> Result:
     return c.op("take", a["weight"], _index(c, a["indices"]), dim=0)
 
 
+@lowers("embedding_bag.padding_idx")
+def embedding_bag(c: Lowering, a: Args) -> Result:
+    """Bags of one size: rows of the table, reduced over each bag's positions."""
+    bag, padding = _bag_size(c, a), a["padding_idx"]
+    if any(c.used[1:]):
+        raise NotLowered(f"{c.name}: only its first result has a form", decompose=False)
+    op = ("sum", "mean", "amax")[a["mode"]]
+    if padding is not None and op != "sum":
+        raise NotLowered(f"{c.name}: {op} without the padding has no form", decompose=False)
+    index = _index(c, a["indices"])
+    index = c.reshape(index, (extent(c, index, 0) // bag, bag))
+    rows = c.op("take", a["weight"], index, dim=0)
+    if a["per_sample_weights"] is not None:
+        weights = c.cast(a["per_sample_weights"], rows.dtype)
+        rows = c.op("mul", rows, c.reshape(weights, (*index.shape, 1)))
+    if padding is not None:
+        place = c.number(padding % extent(c, a["weight"], 0), index.dtype)
+        is_row = c.reshape(c.op("ne", index, place), (*index.shape, 1))
+        rows = c.op("where", is_row, rows, c.number(0, rows.dtype))
+    return [c.op(op, rows, dims=(1,), keepdim=False), None, None, None]
+
+
+def _bag_size(c: Lowering, a: Args) -> int:
+    """Positions in each bag, where all bags are equal and cover the indices."""
+    made, count = c.made_by(a["offsets"], "iota"), extent(c, a["indices"], 0)
+    size = made[1]["step"] if made is not None and made[1]["start"] == 0 else None
+    bags = extent(c, a["offsets"], 0) - bool(a["include_last_offset"])
+    if not isinstance(size, int) or size < 1 or size * bags != count:
+        raise NotLowered(f"{c.name}: the bags' sizes depend on the offsets", decompose=False)
+    return size
+
+
 @lowers("index_select")
 def index_select(c: Lowering, a: Args) -> Result:
     index, value = _index(c, a["index"]), a["self"]

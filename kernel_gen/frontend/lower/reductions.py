@@ -13,10 +13,13 @@ from kernel_gen.frontend.lower.core import (
     Result,
     Val,
     axes,
+    axis,
     extent,
     lowers,
 )
 from kernel_gen.ir.dtype import DType
+
+_LARGEST_TOPK = 8
 
 
 def reduce(
@@ -113,6 +116,21 @@ def _spread_and_mean(op: str, c: Lowering, a: Args) -> Result:
 
 lowers("var_mean")(partial(_spread_and_mean, "var"))
 lowers("std_mean")(partial(_spread_and_mean, "std"))
+
+
+@lowers("topk")
+def topk(c: Lowering, a: Args) -> Result:
+    """Of a few elements; more are faster found by a sort, which is the library's."""
+    value, k = a["self"], a["k"]
+    if value.rank == 0 or not 1 <= k <= _LARGEST_TOPK or not (a["largest"] and a["sorted"]):
+        sentence = f"{c.name} has a form for the 1 to {_LARGEST_TOPK} largest of an axis, in order"
+        raise NotLowered(sentence, decompose=False)
+    dim = axis(a["dim"], value.rank)
+    extent(c, value, dim)
+    return [
+        c.op(op, value, dim=dim, k=k) if used else None
+        for op, used in zip(("topk", "argtopk"), c.used, strict=True)
+    ]
 
 
 @lowers("linalg_vector_norm")
