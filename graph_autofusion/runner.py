@@ -29,6 +29,7 @@ from graph_autofusion.report import fallback_report, report_of
 from graph_autofusion.resolution import Accepts, PlanSource, Resolution
 from kernel_gen.errors import GafError, InvalidInput, InvalidValues
 from kernel_gen.frontend import Captured, capture
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 
@@ -281,12 +282,20 @@ class Runner:
             inputs = captured.flatten(args, kwargs)
             if captured.mutations or inputs is None:
                 return False  # a trial run would write to the user's tensors
-            bound = TorchPlan(plan).bind(list(captured.constants(self.module).values()))
+            bound = self._loaded(plan).bind(list(captured.constants(self.module).values()))
             with torch.no_grad():
                 ours = _median_seconds(lambda: bound(inputs, torch.get_num_threads()))
                 return ours < _median_seconds(lambda: self.model(*args, **kwargs))
 
         return accepts
+
+    def _loaded(self, plan: Plan) -> TorchPlan:
+        """The plan in this process, on the NPU of the options if it is for one."""
+        if plan.target.kind is not DeviceKind.ASCEND:
+            return TorchPlan(plan)
+        from kernel_gen.runtime.device_names import npu_number  # loads the NPU's generator
+
+        return TorchPlan(plan, npu_number(self.options.device) or 0)
 
     def _install(self, program: Program, found: Resolution) -> None:
         """Makes the program run the plan of `found`, if it holds one that is worth it."""
@@ -312,7 +321,7 @@ class Runner:
         try:
             constants = list(captured.constants(self.module).values())
             guard = ModelGuard(self.module, constants)  # before packing: later writes are seen
-            bound = TorchPlan(plan).bind(constants)
+            bound = self._loaded(plan).bind(constants)
         except InvalidInput as error:
             return str(error)
         guard.watch_only(bound.snapshots)

@@ -8,6 +8,7 @@
     │   ├── UnsupportedModel  the front end cannot read the model at all
     │   └── UntrustedBundle   signature, digest or trust is missing or wrong
     ├── Unavailable           something is missing here: compiler, device, service; may be retried
+    │   └── DeviceFault       a device's runtime refused a call, or a kernel on it failed
     └── InternalError         our own bug: a stage handed on something that `verify` refuses
 
 Raise for a caller's mistake only. What a search meets on its way (a kernel that does not compile,
@@ -50,6 +51,11 @@ class UntrustedBundle(InvalidInput):
 
 class Unavailable(GafError, RuntimeError):
     """A compiler, device or service is not available; may be retried."""
+
+
+class DeviceFault(Unavailable):
+    """A call of a device's runtime failed; the message holds its status. The process's device may
+    be lost with it: open it again in another process."""
 
 
 class InternalError(GafError, RuntimeError):

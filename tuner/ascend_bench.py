@@ -1,8 +1,8 @@
-"""The whole-program stage on a simulated NPU: plans are run for their results, and timed as the sum
-of their kernels' simulated times, one launch after another.
+"""The whole-program stage on an NPU: plans are run for their results, and timed as the sum of their
+kernels' times on the device, one launch after another.
 
-The baseline is the plan without fusion, by our own best kernels: the chip has no framework whose
-time could be taken. Ops without a kernel run on the host, at no simulated time; a plan that leaves
+The baseline is the plan without fusion, by our own best kernels: no framework runs on the chip whose
+time could be taken. Ops without a kernel run on the host, at no time; a plan that leaves
 more of them there than another one is out.
 """
 
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Measurement, Protocol, Stage
+from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.runtime.assemble import KernelCompiler
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.simulated import CLOCK, SimulatorCompiler
+from tuner.ascend_backend import AscendBackend
 from tuner.contest import Contender, ContestResult, ContestTask, Entry
 from tuner.program_bench import ProgramBench
 from tuner.tasks import computing_nodes
@@ -22,11 +23,18 @@ from tuner.tasks import computing_nodes
 _TIMEOUT_S = 300.0  # a run of all kernels of a plan with every rule checked
 
 
-class SimulatedBench(ProgramBench):
-    """Checks plans in a child that has torch; computes their simulated times."""
+class AscendBench(ProgramBench):
+    """Checks plans in a child that has torch; computes their times."""
 
-    def __init__(self, compiler: SimulatorCompiler, target: Target, cores: Sequence[int]) -> None:
-        super().__init__(compiler, target, cores)
+    def __init__(
+        self,
+        compiler: KernelCompiler,
+        target: Target,
+        cores: Sequence[int],
+        backend: AscendBackend,
+    ) -> None:
+        super().__init__(compiler, target, cores, backend.npu)
+        self._protocol = backend.sum_protocol(target)
         self._right: set[str] = set()
 
     def contest(self, task: ContestTask) -> ContestResult:
@@ -53,8 +61,7 @@ class SimulatedBench(ProgramBench):
         return Contender(plan, self._time(entry))
 
     def _time(self, entry: Entry) -> Measurement:
-        protocol = Protocol(self._target.cores, 1, 0, "cold", CLOCK, simulated=True)
-        return Measurement((_sum_us(entry),), protocol)
+        return Measurement((_sum_us(entry),), self._protocol)
 
 
 def _baseline(task: ContestTask, least: int) -> Entry:

@@ -1,8 +1,8 @@
-"""An NPU chip on the simulator, as a device of the search.
+"""An NPU as a device of the search: a chip on the simulator, or a real one through CANN.
 
-Candidates are built for the host, run with data and all rules of the chip on the operands of their
-nest, compared with the reference, and timed by the simulator: a broken rule is a failed trial with
-the rule's code. Times are simulated and do not depend on what else this machine does.
+Candidates run in a child on the operands of their nest and are compared with the reference. On the
+simulator all rules of the chip are checked: a broken one is a failed trial with the rule's code.
+Simulated times do not depend on what else this machine does.
 """
 
 from __future__ import annotations
@@ -13,46 +13,49 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kernel_gen.ascend.sim import runtime_library
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Stage
-from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.simulated import SimulatorCompiler
-from tuner.ascend_bench import SimulatedBench
+from tuner.ascend_backend import AscendBackend, SimulatorBackend
+from tuner.ascend_bench import AscendBench
 from tuner.builder import Built
 from tuner.check_blocks import CheckBlocks
 from tuner.contest import ContestResult, ContestTask, GraphTask
-from tuner.messages import UNTRIED, KernelTask, RunSimulated, TaskResult
+from tuner.messages import UNTRIED, KernelTask, TaskResult
 from tuner.runner import Runner
 
-_SLOWER = 20.0  # than a kernel of the host: instructions are interpreted, checked and timed
 _HOST_ONLY = Failure(
-    Stage.RUN, "host-only", "The framework runs on the host: it has no time on a simulated NPU."
+    Stage.RUN, "host-only", "The framework runs on the host: it has no time on an NPU."
 )
+_FAULT = "device-fault"  # the child's device is lost with the kernel
 
 
 class AscendDevice:
-    """A simulated chip, driven from this process. Not thread-safe.
+    """An NPU, driven from this process. Not thread-safe.
 
-    `cores` are the CPU numbers that compilers and the simulator may use (default: all of this
-    process). Raises Unavailable without a compiler.
+    `backend` says whether it is real (default: the simulator); `cores` are the CPU numbers that
+    compilers and the simulator may use (default: all of this process). Raises Unavailable without
+    a compiler.
     """
 
-    def __init__(self, target: Target, cores: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        cores: Sequence[int] | None = None,
+        backend: AscendBackend | None = None,
+    ) -> None:
         self._cores = tuple(cores or sorted(os.sched_getaffinity(0)))
         self._target = target
-        self._runner = Runner(self._cores, preload=("kernel_gen.runtime.simulated",))
+        self._backend: AscendBackend = backend or SimulatorBackend()
+        self._runner = Runner(self._cores, preload=self._backend.preload)
         try:
-            runtime_library()
-            compiler = Compiler.find(self._runner.scratch / "objects")
+            self._compiler = self._backend.compiler(self._runner.scratch / "objects")
         except Unavailable:
             self._runner.close()
             raise
-        self._compiler = SimulatorCompiler(compiler)
         self._blocks = CheckBlocks(self._runner)
-        self._programs: SimulatedBench | None = None
+        self._programs: AscendBench | None = None
 
     @property
     def target(self) -> Target:
@@ -77,12 +80,12 @@ class AscendDevice:
         ]
 
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
-        """There is no framework on the chip: what has no kernel runs on the host, untimed."""
+        """The framework is not run on the chip: what has no kernel runs on the host, untimed."""
         return [_HOST_ONLY for _ in tasks]
 
     def contest(self, task: ContestTask) -> ContestResult:
         if self._programs is None:
-            self._programs = SimulatedBench(self._compiler, self._target, self._cores)
+            self._programs = AscendBench(self._compiler, self._target, self._cores, self._backend)
         return self._programs.contest(task)
 
     def close(self) -> None:
@@ -109,7 +112,10 @@ class AscendDevice:
         block = self._blocks.open(task.check)
         if isinstance(block, Failure):
             return block
-        request = RunSimulated(block.message.key, built.path, task.source, self._target)
-        answer = self._runner.call(request, _SLOWER * task.timeout_s)
+        key = block.message.key
+        request = self._backend.request(key, built.path, task, self._target)
+        answer = self._runner.call(request, self._backend.timeout_s(task))
         assert isinstance(answer, Measurement | Failure)
+        if isinstance(answer, Failure) and answer.code == _FAULT:
+            self._runner.forget([key])
         return answer

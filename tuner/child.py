@@ -12,29 +12,30 @@ import resource
 import socket
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernel_gen.errors import InvalidInput, Unavailable
-from kernel_gen.ir.loopnest import BufferRole, LoopNest
+from kernel_gen.ir.loopnest import BufferRole
 from kernel_gen.records import Failure, Measurement, Protocol, Stage
-from kernel_gen.runtime.arena import storage_bytes
-from kernel_gen.runtime.kernel import Call, LoadedKernel, bytes_at
+from kernel_gen.runtime.kernel import Call, LoadedKernel
 from kernel_gen.runtime.timer import Timer
 from tuner import protocol
-from tuner.check import mismatch
-from tuner.messages import CheckSet, Done, OpenCheck, Reached, RunKernel, RunSimulated
+from tuner.checked_run import CheckedRun
+from tuner.messages import (
+    CheckSet,
+    Done,
+    OpenCheck,
+    Reached,
+    Report,
+    RunKernel,
+    RunOnNpu,
+    RunSimulated,
+)
 from tuner.outputs import OutputBuffer
 from tuner.shared_memory import map_arrays
 
-Array = NDArray[Any]
-Report = Callable[[Stage], None]
 _COLD_START_US = 2000.0  # threads starting, pages and caches filling
 
 
@@ -42,7 +43,7 @@ def serve(sock: socket.socket) -> None:
     """Answer requests until the other side closes the socket."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connection = Connection(os.dup(sock.fileno()))
-    checks: dict[str, _Check] = {}
+    checks: dict[str, CheckedRun] = {}
 
     def report(stage: Stage) -> None:
         connection.send(Reached(stage))
@@ -59,6 +60,10 @@ def serve(sock: socket.socket) -> None:
             connection.send(Done(_run_kernel(request, checks[request.key], report)))
         elif isinstance(request, RunSimulated):
             connection.send(Done(_run_simulated(request, checks[request.key], report)))
+        elif isinstance(request, RunOnNpu):
+            from tuner.npu_trial import run_on_npu  # not for those who measure CPUs
+
+            connection.send(Done(run_on_npu(request, checks[request.key], report)))
         else:
             connection.send(Done(_perform(request, report)))
 
@@ -73,33 +78,7 @@ def _perform(request: Any, report: Report) -> object:
         return Failure(Stage.RUN, "program-error", message[:1000])
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """Mapped operands and references of one nest, and output buffers for its candidates."""
-
-    nest: LoopNest
-    arrays: tuple[Array, ...]
-    sets: tuple[CheckSet, ...]
-    outputs: tuple[OutputBuffer, ...]
-
-    def operands(self, chosen: CheckSet) -> list[Array]:
-        """All operands of a call, in the order of the nest's buffers."""
-        inputs = iter(chosen.inputs)
-        outputs = iter(self.outputs)
-        return [
-            next(outputs).array if buffer.role is BufferRole.OUTPUT else self.arrays[next(inputs)]
-            for buffer in self.nest.buffers
-        ]
-
-    def memory(self, chosen: CheckSet) -> list[NDArray[np.uint8]]:
-        """The same as bytes, from the first element to the last."""
-        return [
-            bytes_at(array.ctypes.data, storage_bytes(buffer.type))
-            for array, buffer in zip(self.operands(chosen), self.nest.buffers, strict=True)
-        ]
-
-
-def _open(request: OpenCheck, descriptor: int) -> _Check:
+def _open(request: OpenCheck, descriptor: int) -> CheckedRun:
     arrays = map_arrays(descriptor, request.block, writable=False)
     os.close(descriptor)
     outputs = [
@@ -107,10 +86,10 @@ def _open(request: OpenCheck, descriptor: int) -> _Check:
         for buffer in request.nest.buffers
         if buffer.role is BufferRole.OUTPUT
     ]
-    return _Check(request.nest, tuple(arrays), request.sets, tuple(outputs))
+    return CheckedRun(request.nest, tuple(arrays), request.sets, tuple(outputs))
 
 
-def _run_kernel(request: RunKernel, check: _Check, report: Report) -> Measurement | Failure:
+def _run_kernel(request: RunKernel, check: CheckedRun, report: Report) -> Measurement | Failure:
     try:
         kernel = LoadedKernel(Path(request.path), request.source, check.nest)
         report(Stage.CHECK)
@@ -132,7 +111,9 @@ def _run_kernel(request: RunKernel, check: _Check, report: Report) -> Measuremen
         return Failure(Stage.LOAD, "operand-mismatch", str(error)[:500])
 
 
-def _run_simulated(request: RunSimulated, check: _Check, report: Report) -> Measurement | Failure:
+def _run_simulated(
+    request: RunSimulated, check: CheckedRun, report: Report
+) -> Measurement | Failure:
     """The simulated time of a kernel that broke no rule and gave the right results."""
     from kernel_gen.runtime.simulated import SimulatedKernel, simulated_time
 
@@ -147,7 +128,7 @@ def _run_simulated(request: RunSimulated, check: _Check, report: Report) -> Meas
         if result.failures:
             broken = result.failures[0]
             return Failure(Stage.CHECK, broken.code, str(broken)[:500])
-        wrong = _wrong_output(check, chosen)
+        wrong = check.wrong_output(chosen)
         if wrong is not None:
             return wrong
         found = found or simulated_time(result, request.target)
@@ -172,7 +153,9 @@ def _is_hopeless(first_us: float, incumbent_us: float | None) -> bool:
     return incumbent_us is not None and first_us > 5 * incumbent_us + _COLD_START_US
 
 
-def _check(kernel: LoadedKernel, call: Call, check: _Check, chosen: CheckSet) -> Failure | float:
+def _check(
+    kernel: LoadedKernel, call: Call, check: CheckedRun, chosen: CheckSet
+) -> Failure | float:
     """Microseconds of a call that gave the right results; else what is wrong."""
     for output in check.outputs:
         output.poison()
@@ -181,22 +164,4 @@ def _check(kernel: LoadedKernel, call: Call, check: _Check, chosen: CheckSet) ->
     took_us = (time.perf_counter_ns() - start) / 1000
     if status:
         return Failure(Stage.CHECK, "kernel-status", f"the kernel returned {status}")
-    return _wrong_output(check, chosen) or took_us
-
-
-def _wrong_output(check: _Check, chosen: CheckSet) -> Failure | None:
-    """What is wrong with the outputs that a call has written."""
-    for position, output in enumerate(check.outputs):
-        problem = output.overrun() or _compare(output, check, chosen, position)
-        if problem is not None:
-            return Failure(Stage.CHECK, "wrong-result", f"output {position}: {problem}")
-    return None
-
-
-def _compare(output: OutputBuffer, check: _Check, chosen: CheckSet, position: int) -> str | None:
-    expected = check.arrays[chosen.expected[position]]
-    if expected.dtype == np.bool_:
-        expected = expected.view(np.uint8)
-    mask = chosen.ambiguous[position]
-    ambiguous = None if mask is None else check.arrays[mask]
-    return mismatch(output.comparable, expected, chosen.tolerances[position], ambiguous)
+    return check.wrong_output(chosen) or took_us

@@ -5,7 +5,6 @@ They are performed in a child whose zygote has imported torch (`tuner.torch_chil
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernel_gen.fusion.group import FusionPlan
@@ -13,6 +12,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Kernel, Plan
+from tuner.messages import Report
 from tuner.protocol import QUICK, THOROUGH, Limits
 
 
@@ -72,9 +72,6 @@ class ContestResult:
     contenders: tuple[Contender, ...]
 
 
-Report = Callable[[Stage], None]
-
-
 @dataclass(frozen=True, slots=True)
 class TimeGraph:
     """To the child: time this graph by torch."""
@@ -93,17 +90,18 @@ class TimeGraph:
 
 @dataclass(frozen=True, slots=True)
 class CheckPlan:
-    """To the child: is the plan's result that of the baseline?"""
+    """To the child: does the plan give what the baseline does? `npu` is where an NPU plan runs."""
 
     graph: Graph
     plan: Plan
     threads: int
+    npu: int = 0
 
     def perform(self, report: Report) -> Failure | None:
         """Runs in the child; None if the plan is right."""
         from tuner.torch_child import check_plan
 
-        return check_plan(self.graph, self.plan, self.threads, report)
+        return check_plan(self.graph, self.plan, self.threads, report, self.npu)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kernel_gen.runtime.device_names import CPU, device_target
+from kernel_gen.runtime.cann import find_toolkit
+from kernel_gen.runtime.device_names import CPU, device_target, npu_number
+from tuner.ascend_backend import CannBackend
 from tuner.ascend_device import AscendDevice
 from tuner.device import LocalDevice
 from tuner.ray_runtime import CPU_RESOURCE, NPU_RESOURCE
@@ -12,7 +14,11 @@ def open_device(name: str) -> LocalDevice | AscendDevice:
     """The device in this process. Raises InvalidInput for an unknown one, Unavailable where it is
     not here."""
     target = device_target(name)
-    return LocalDevice(target) if name == CPU else AscendDevice(target)
+    if name == CPU:
+        return LocalDevice(target)
+    number = npu_number(name)
+    backend = None if number is None else CannBackend(find_toolkit(), number)
+    return AscendDevice(target, backend=backend)
 
 
 def resource_of(name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.loopnest import LoopNest
@@ -109,6 +111,21 @@ class RunSimulated:
 
 
 @dataclass(frozen=True, slots=True)
+class RunOnNpu:
+    """To the child: load `source.entry` from the object at `path`, check it on NPU `device` through
+    the ACL at `library`, time it. `cores` of the chip stand in the measurement."""
+
+    key: str
+    path: str
+    source: KernelSource
+    library: Path
+    device: int
+    cores: int
+    limits: Limits
+    incumbent_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reached:
     """From the child: it has entered this stage (a crash or hang from now on belongs to it)."""
 
@@ -120,3 +137,7 @@ class Done:
     """From the child: the request's result."""
 
     result: object
+
+
+Report = Callable[[Stage], None]
+"""Tells the device which stage the child enters."""

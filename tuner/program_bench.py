@@ -9,10 +9,9 @@ from kernel_gen.errors import InternalError
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Stage
-from kernel_gen.runtime.assemble import assemble
+from kernel_gen.runtime.assemble import KernelCompiler, assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan, SearchSummary
-from kernel_gen.runtime.simulated import SimulatorCompiler
 from tuner.contest import (
     CheckPlan,
     Contender,
@@ -33,11 +32,12 @@ _BASELINE_TIMEOUT_S = 120.0
 class PlanBench:
     """Checks and times built plans in a child that has torch; needs no compiler. Not thread-safe.
 
-    `cores` are the CPU numbers it may use; plans run with one thread per core.
+    `cores` are the CPU numbers it may use; plans run with one thread per core. `npu` is where
+    plans of an NPU run.
     """
 
-    def __init__(self, cores: Sequence[int]) -> None:
-        self._threads = len(cores)
+    def __init__(self, cores: Sequence[int], npu: int = 0) -> None:
+        self._threads, self._npu = len(cores), npu
         self._runner = Runner(cores, preload=("tuner.torch_child",))
 
     @property
@@ -85,7 +85,7 @@ class PlanBench:
     def _checked(self, graph: Graph, plan: Plan | Failure, timeout_s: float) -> Plan | Failure:
         if isinstance(plan, Failure):
             return plan
-        answer = self._runner.call(CheckPlan(graph, plan, self._threads), timeout_s)
+        answer = self._runner.call(CheckPlan(graph, plan, self._threads, self._npu), timeout_s)
         return answer if isinstance(answer, Failure) else plan
 
 
@@ -93,9 +93,13 @@ class ProgramBench(PlanBench):
     """A bench that builds its plans from covers and kernels."""
 
     def __init__(
-        self, compiler: Compiler | SimulatorCompiler, target: Target, cores: Sequence[int]
+        self,
+        compiler: Compiler | KernelCompiler,
+        target: Target,
+        cores: Sequence[int],
+        npu: int = 0,
     ) -> None:
-        super().__init__(cores)
+        super().__init__(cores, npu)
         self._compiler, self._target = compiler, target
 
     def contest(self, task: ContestTask) -> ContestResult:

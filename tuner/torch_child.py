@@ -50,7 +50,7 @@ def time_graph(graph: Graph, threads: int, limits: Limits) -> Measurement | Fail
 
 
 def check_plan(
-    graph: Graph, plan: Plan, threads: int, report: Callable[[Stage], None]
+    graph: Graph, plan: Plan, threads: int, report: Callable[[Stage], None], npu: int = 0
 ) -> Failure | None:
     """Why the plan's results are not the baseline's, if they are not."""
     torch.set_num_threads(threads)
@@ -58,7 +58,7 @@ def check_plan(
     report(Stage.CHECK)
     try:
         with torch.no_grad():
-            call = _plan_call(plan, bench.inputs(), threads)
+            call = _plan_call(plan, bench.inputs(), threads, npu)
             found = call()
     except (GafError, RuntimeError) as error:
         return Failure(Stage.CHECK, "plan-error", str(error)[:500])
@@ -138,11 +138,12 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return copy.copy_(tensor)
 
 
-def _plan_call(plan: Plan, inputs: Sequence[torch.Tensor], threads: int) -> Call:
+def _plan_call(plan: Plan, inputs: Sequence[torch.Tensor], threads: int, npu: int = 0) -> Call:
     kinds = [given.kind for given in plan.program.inputs]
     pairs = list(zip(kinds, inputs, strict=True))
     users = [tensor for kind, tensor in pairs if kind is InputKind.USER]
-    bound = TorchPlan(plan).bind([tensor for kind, tensor in pairs if kind is not InputKind.USER])
+    constants = [tensor for kind, tensor in pairs if kind is not InputKind.USER]
+    bound = TorchPlan(plan, npu).bind(constants)
     return lambda: bound(users, threads)
 
 

@@ -86,9 +86,18 @@ def _cpu() -> Finding:
 
 
 def _ascend() -> Finding:
-    from kernel_gen.runtime.device_names import missing_cann
+    from kernel_gen.runtime.cann import chip_of, find_toolkit
 
-    return Finding("ascend", "absent", missing_cann())
+    try:
+        toolkit = find_toolkit()
+    except GafError as error:
+        return Finding("ascend", "absent", str(error))
+    try:
+        found = f"NPU 0 is a {chip_of(toolkit, 0)}; {toolkit.version}"
+    except GafError as error:
+        fix = "check the driver, and that this user may open the NPU"
+        return Finding("ascend", "missing", f"CANN is in {toolkit.home}, but {error}", fix)
+    return Finding("ascend", "ok", found)
 
 
 def _simulator() -> Finding:

@@ -14,6 +14,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.cann import CannCompiler
 from kernel_gen.runtime.driver_source import driver_source, packed_bytes
 from kernel_gen.runtime.flags import compile_flags
 from kernel_gen.runtime.host import required_features
@@ -23,6 +24,9 @@ from kernel_gen.runtime.plan import Artifact, Kernel, Layout, Plan, Provenance, 
 from kernel_gen.runtime.requires import libc_version
 from kernel_gen.runtime.simulated import SimulatorCompiler
 
+KernelCompiler = SimulatorCompiler | CannCompiler
+"""Compilers of NPU kernels."""
+
 
 def assemble(
     program: Graph,
@@ -31,13 +35,13 @@ def assemble(
     cover: FusionPlan,
     kernels: Sequence[Kernel],
     target: Target,
-    compiler: Compiler | SimulatorCompiler,
+    compiler: Compiler | KernelCompiler,
     summary: SearchSummary,
 ) -> Plan:
     """The plan that runs `kernels` and the framework groups of `cover` in order.
 
     `graph` is the program as submitted, `program` the rewritten one that the cover speaks of. A
-    SimulatorCompiler builds one object per kernel, a Compiler one for all of them.
+    KernelCompiler builds one object per kernel, a Compiler one for all of them.
     Raises InternalError if cover, kernels and program do not fit, or the driver does not build.
     """
     _check_interface(program, graph)
@@ -71,11 +75,11 @@ def _build(
     kernels: Sequence[Kernel],
     layout: Layout,
     target: Target,
-    compiler: Compiler | SimulatorCompiler,
+    compiler: Compiler | KernelCompiler,
 ) -> tuple[Artifact, ...]:
     if not kernels:
         return ()
-    if isinstance(compiler, SimulatorCompiler):
+    if not isinstance(compiler, Compiler):
         unique = {kernel.source.digest: kernel.source for kernel in kernels}
         return tuple(_object(compiler.compile(source)) for source in unique.values())
     return (_object(compiler.compile(plan_sources(program, kernels, layout), target)),)
@@ -87,7 +91,7 @@ def _object(built: Artifact | Failure) -> Artifact:
     return built
 
 
-def _provenance(target: Target, compiler: Compiler | SimulatorCompiler) -> Provenance:
+def _provenance(target: Target, compiler: Compiler | KernelCompiler) -> Provenance:
     if isinstance(compiler, Compiler):
         flags = compile_flags(target, openmp=compiler.openmp)
     else:

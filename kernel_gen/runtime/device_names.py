@@ -7,32 +7,36 @@ ascend:0            an NPU of this machine, through CANN
 
 from __future__ import annotations
 
-import os
 import re
 
 from kernel_gen.ascend.chips import chip_names, load_chip
 from kernel_gen.codegen.ascend.launch import npu_target
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.runtime.cann import chip_of, find_toolkit
 from kernel_gen.runtime.host import host_target
 
 CPU = "cpu"
 _SIMULATED = f"{DeviceKind.ASCEND_SIM}:"
-_CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
+_REAL = re.compile(rf"{DeviceKind.ASCEND}:([0-9]{{1,4}})\Z")
 
 
 def checked_device(name: object) -> str:
-    """The name, if it is one; says nothing about whether the device is there.
+    """The name, if it is one; of an NPU it says that CANN is there, not that the NPU is.
 
-    Raises InvalidInput for an unknown one, Unavailable for an NPU, which needs CANN.
+    Raises InvalidInput for an unknown one, Unavailable for an NPU without CANN.
     """
     if name == CPU:
         return CPU
     if isinstance(name, str) and name.startswith(_SIMULATED):
         load_chip(name.removeprefix(_SIMULATED))
         return name
-    if isinstance(name, str) and re.fullmatch(r"ascend:[0-9]{1,4}", name):
-        raise Unavailable(f"device {name!r}: {missing_cann()}")
+    if isinstance(name, str) and _REAL.match(name):
+        try:
+            find_toolkit()
+        except Unavailable as error:
+            raise Unavailable(f"device {name!r}: {error}") from None
+        return name
     raise InvalidInput(
         f"device {str(name)[:80]!r} is unknown; expected one of {', '.join(device_names())}"
     )
@@ -44,19 +48,22 @@ def device_names() -> tuple[str, ...]:
 
 
 def device_target(name: str) -> Target:
-    """The target of a device; raises as `checked_device` does."""
+    """The target of a device; raises as `checked_device` does, and Unavailable where there is no
+    such NPU."""
     if checked_device(name) == CPU:
         return host_target()
-    return npu_target(name.removeprefix(_SIMULATED))
+    number = npu_number(name)
+    if number is None:
+        return npu_target(name.removeprefix(_SIMULATED))
+    return npu_target(chip_of(find_toolkit(), number), DeviceKind.ASCEND)
+
+
+def npu_number(name: str) -> int | None:
+    """Which NPU of this machine a device's name stands for; None for other devices."""
+    found = _REAL.match(name)
+    return None if found is None else int(found[1])
 
 
 def is_simulated(target: Target) -> bool:
     """Whether times on this target are simulated."""
     return target.kind is DeviceKind.ASCEND_SIM
-
-
-def missing_cann() -> str:
-    """Why no NPU can be used here, and what can be used in its place."""
-    home = next((os.environ[name] for name in _CANN_VARIABLES if os.environ.get(name)), None)
-    found = f"CANN is at {home}, but this version" if home else "no CANN here, and this version"
-    return f"{found} does not drive NPUs; use the simulator, {_SIMULATED}910b3"

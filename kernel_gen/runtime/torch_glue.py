@@ -14,7 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -41,7 +41,10 @@ from kernel_gen.runtime.torch_glue_pool import OutputPool
 from kernel_gen.runtime.torch_glue_results import Results
 
 if TYPE_CHECKING:
+    from kernel_gen.runtime.npu import NpuPlan
     from kernel_gen.runtime.simulated import SimulatedPlan
+
+    LoadedPlan = NativePlan | NpuPlan | SimulatedPlan
 
 _IDLE_CONTEXTS = 16  # arenas kept for later calls; more calls at once allocate their own
 
@@ -49,13 +52,13 @@ _IDLE_CONTEXTS = 16  # arenas kept for later calls; more calls at once allocate 
 class TorchPlan:
     """A plan loaded into this process, to be bound to any number of sets of constants."""
 
-    def __init__(self, plan: Plan) -> None:
-        """Raises Unavailable if the plan does not run here."""
+    def __init__(self, plan: Plan, npu: int = 0) -> None:
+        """`npu` is where an NPU's plan runs. Raises Unavailable if the plan does not run here."""
         reason = sentence(plan.provenance, this_process())
         if reason:
             raise Unavailable(f"plan {plan.key}: {reason}")
         self.plan = plan
-        self._native = _loaded(plan)
+        self._native = _loaded(plan, npu)
 
     def bind(self, constants: Sequence[torch.Tensor]) -> BoundPlan:
         """The plan over `constants`: one tensor per non-user input of the program, in order.
@@ -65,18 +68,19 @@ class TorchPlan:
         return BoundPlan(self.plan, self._native, bind_constants(self.plan, constants))
 
 
-def _loaded(plan: Plan) -> NativePlan | SimulatedPlan | None:
+def _loaded(plan: Plan, npu: int) -> LoadedPlan | None:
+    """The plan's code; modules of NPUs are not for those who run CPU plans."""
     if not plan.artifacts:
         return None
     if plan.target.kind is DeviceKind.CPU:
         return NativePlan(plan.artifacts[0])
-    return _simulated(plan)
+    if plan.target.kind is DeviceKind.ASCEND_SIM:
+        from kernel_gen.runtime.simulated import SimulatedPlan
 
+        return SimulatedPlan(plan)
+    from kernel_gen.runtime.npu import NpuPlan
 
-def _simulated(plan: Plan) -> SimulatedPlan:
-    from kernel_gen.runtime.simulated import SimulatedPlan  # not for those who run CPU plans
-
-    return SimulatedPlan(plan)
+    return NpuPlan(plan, npu)
 
 
 class _Context:
@@ -91,7 +95,7 @@ class _Context:
         self.n_threads = 0
         self.arena: torch.Tensor | None = None
 
-    def grow(self, native: NativePlan | SimulatedPlan, n_threads: int) -> None:
+    def grow(self, native: LoadedPlan, n_threads: int) -> None:
         """Makes the arena large enough for `n_threads` threads; torch aligns it to 64 bytes."""
         needed = native.arena_bytes(n_threads)
         if self.arena is None or self.arena.numel() < needed:
@@ -131,9 +135,7 @@ class _Framework:
 class BoundPlan:
     """A plan with its constants. Calls from several threads at once are fine."""
 
-    def __init__(
-        self, plan: Plan, native: NativePlan | SimulatedPlan | None, constants: BoundConstants
-    ) -> None:
+    def __init__(self, plan: Plan, native: LoadedPlan | None, constants: BoundConstants) -> None:
         self.plan = plan
         self.snapshots = constants.snapshots
         self._constants = constants
@@ -151,9 +153,7 @@ class BoundPlan:
         self._tensors = {v: t for v, t in constants.tensors.items() if v in named}
         self._contexts: list[_Context] = []
 
-    def _create(
-        self, native: NativePlan | SimulatedPlan | None
-    ) -> ctypes.c_void_p | tuple[int, ...] | None:
+    def _create(self, native: LoadedPlan | None) -> Any:
         if native is None:
             return None
         addresses = [tensor.data_ptr() for tensor in self._constants.pointers]

@@ -13,6 +13,7 @@ from kernel_gen.frontend.torch_run import constant_tensor, run
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.fusion.region import constant_values
 from kernel_gen.ir.fused_convolution import fused_convolution
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.ir.types import TensorType, static_shape
 from kernel_gen.runtime.layout import constant_inputs, mutated_inputs
 from kernel_gen.runtime.plan import Plan
@@ -27,7 +28,7 @@ class BoundConstants:
     `tensors` holds every constant value; bound inputs are the caller's own tensors. `pointers`
     are tensors whose storage `gaf_create` takes, in the layout that kernels read.
     `snapshots` are positions among the bound tensors whose content was copied: packed, laid out
-    anew or folded. When one of these is written to, the plan must be bound again.
+    anew, folded or taken to an NPU. When one of these is written to, the plan must be bound again.
     """
 
     tensors: dict[int, torch.Tensor]
@@ -115,6 +116,8 @@ def _snapshots(
     groups = (group for group in plan.cover.groups if isinstance(group, FrameworkGroup))
     ordered = {weight for group in groups if (weight := library_weight(plan, group)) is not None}
     copied = packed | folded | moved | ordered
+    if plan.target.kind is DeviceKind.ASCEND:
+        copied |= set(plan.layout.constants) - mutated_inputs(plan.program)  # to the NPU
     return frozenset(i for i, value in enumerate(values) if value in copied)
 
 

@@ -46,6 +46,20 @@ def simulated_device() -> Iterator[AscendDevice]:
 
 
 @pytest.fixture(scope="session")
+def npu_device(stub_cann_home: Path) -> Iterator[AscendDevice]:
+    """`ascend:1` over the stub of CANN."""
+    from tuner.ascend_device import AscendDevice
+    from tuner.devices import open_device
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASCEND_HOME_PATH", str(stub_cann_home))
+        device = open_device("ascend:1")
+    assert isinstance(device, AscendDevice)
+    yield device
+    device.close()
+
+
+@pytest.fixture(scope="session")
 def local_device() -> Iterator[LocalDevice]:
     from tuner.device import LocalDevice
 

@@ -1,4 +1,5 @@
-"""One conformance suite over every `Device`: here, in Ray, and a simulated NPU."""
+"""One conformance suite over every `Device`: here, in Ray, an NPU on the simulator, and a real one
+through CANN, for which a stub stands."""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ FAST = Limits(max_samples=5, max_seconds=0.02)
 CHECK = NestCheck("scale", scale_nest(), (ValueDomain(), ValueDomain()))
 IN_RAY = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
 CPU = ["local", pytest.param("ray", marks=IN_RAY)]
-NPU = [pytest.param("simulated", marks=pytest.mark.xdist_group("simulated"))]
+SIMULATED = [pytest.param("simulated", marks=pytest.mark.xdist_group("simulated"))]
+NPU = [pytest.param("npu", marks=pytest.mark.xdist_group("simulated"))]
 
 
-@pytest.fixture(params=[*CPU, *NPU])
+@pytest.fixture(params=[*CPU, *SIMULATED, *NPU])
 def device(request: pytest.FixtureRequest) -> Device:
     found: Device = request.getfixturevalue(f"{request.param}_device")
     return found
@@ -40,7 +42,8 @@ def is_simulated(device: Device) -> bool:
 
 def task(device: Device, name: str, entry: str = "candidate", timeout_s: float = 5.0) -> KernelTask:
     """The hand-written kernel of this name for the device."""
-    kernels = tuner_npu_kernels if is_simulated(device) else tuner_kernels
+    is_cpu = device.target.kind is DeviceKind.CPU
+    kernels = tuner_kernels if is_cpu else tuner_npu_kernels
     source = kernels.kernel(getattr(kernels, name), entry)
     return KernelTask(CHECK, source, limits=FAST, timeout_s=timeout_s)
 
@@ -94,6 +97,23 @@ def test_what_only_memory_and_status_show(device: Device, name: str, code: str) 
 
 
 @pytest.mark.parametrize("device", NPU, indirect=True)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("OVERRUN", "around operand 1"), ("WRITES_INPUT", "operand 0, an input"), ("FAR", "507015")],
+)
+def test_what_only_the_memory_and_status_of_an_npu_show(
+    device: Device, name: str, said: str
+) -> None:
+    found = failure(device, name)
+    assert (found.stage, found.code) == (
+        Stage.CHECK,
+        "device-fault" if name == "FAR" else "wrong-result",
+    )
+    assert said in found.message
+    assert isinstance(outcomes(device, [task(device, "RIGHT")])[0], Measurement)
+
+
+@pytest.mark.parametrize("device", SIMULATED, indirect=True)
 @pytest.mark.parametrize(
     ("name", "code"),
     [("OVERRUN", "gm-out-of-bounds"), ("WRITES_INPUT", "gm-input-written"), ("RACE", "race")],

@@ -22,6 +22,7 @@ WRONG = RIGHT.replace("2.0f", "2.5f")
 INCOMPLETE = _IN + _MULTIPLY + _OUT + "DataCopy(ys, b, 992);" + _END
 OVERRUN = _IN + _MULTIPLY + _OUT + "DataCopy(ys, b, 1008);" + _END
 WRITES_INPUT = _IN + _MULTIPLY + _OUT + "DataCopy(xs, b, 1000);" + _STORE + _END
+FAR = _IN + _MULTIPLY + _OUT + "DataCopy(ys[1 << 24], b, 1000);" + _STORE + _END
 RACE = _IN + _MULTIPLY + "DataCopy(ys, b, 1000);" + _OUT + _END
 CRASH = "*reinterpret_cast<volatile int *>(8) = 1;"
 ABORT = "__builtin_trap();"
@@ -59,9 +60,26 @@ extern "C" uint64_t tiling_bytes_{entry}() {{ return sizeof({entry}_Tiling); }}
 """
 
 
+_LAUNCH = """
+#include "acl/acl.h"
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void {entry}(GM_ADDR x, GM_ADDR y, GM_ADDR, GM_ADDR);
+extern "C" void launch_{entry}(uint32_t blocks, aclrtStream stream, uint8_t *x, uint8_t *y,
+                               uint8_t *workspace, uint8_t *tiling)
+{{
+    {entry}<<<blocks, nullptr, stream>>>(x, y, workspace, tiling);
+}}
+"""
+
+
 def kernel(body: str, entry: str = "candidate") -> KernelSource:
     """A kernel over x and y with 1000 elements, for one core; `body` is Ascend C."""
-    files = ((".cpp", _KERNEL), ("_tiling.h", _HEADER), ("_tiling.cpp", _TILING))
+    files = (
+        (".cpp", _KERNEL),
+        ("_tiling.h", _HEADER),
+        ("_tiling.cpp", _TILING),
+        ("_launch.cpp", _LAUNCH),
+    )
     return KernelSource(
         entry, tuple((entry + name, text.format(entry=entry, body=body)) for name, text in files)
     )

@@ -1,0 +1,191 @@
+"""CANN on this machine: where it lies, its compiler, and which chip an NPU is.
+
+Found by the variables that CANN's own set-up script exports. A kernel is built from one unit that
+includes the delivered files, so that its launch sees the kernel itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kernel_gen.ascend.chips import chip_names
+from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import DeviceFault, Unavailable
+from kernel_gen.records import Failure, Stage
+from kernel_gen.runtime.acl import open_acl
+from kernel_gen.runtime.plan import Artifact
+
+VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_HOME")
+SIMULATOR = "ascend-sim:910b3"
+_COMPILERS = ("bisheng", "ccec")
+_COMPILER_FOLDERS = ("bin", "tools/bisheng_compiler/bin", "compiler/ccec_compiler/bin")
+_LIBRARY_FOLDERS = ("lib64", "runtime/lib64")
+_ARCHITECTURE = "dav-2201"  # Atlas A2 and A3: all chips whose kernels we generate
+_FLAGS = ("-xasc", f"--npu-arch={_ARCHITECTURE}", "-O2", "-std=c++17", "-fPIC", "-shared")
+_MESSAGE_CHARS = 4000
+_PROBE_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """An installed CANN: its folder, the kernel compiler and the ACL library."""
+
+    home: Path
+    compiler: Path
+    library: Path
+
+    @property
+    def version(self) -> str:
+        """The compiler's version line."""
+        return _version(self.compiler)
+
+
+def find_toolkit(environment: Mapping[str, str] = os.environ) -> Toolkit:
+    """CANN as the environment names it. Raises Unavailable, saying what is missing."""
+    named = next((environment[name] for name in VARIABLES if environment.get(name)), None)
+    if named is None:
+        raise Unavailable(f"no CANN here: none of {', '.join(VARIABLES)} is set{_instead()}")
+    home = Path(named)
+    compiler = _first(home, _COMPILER_FOLDERS, _COMPILERS)
+    if compiler is None:
+        raise Unavailable(f"CANN in {home} has no compiler ({' or '.join(_COMPILERS)}){_instead()}")
+    library = _first(home, _LIBRARY_FOLDERS, ("libascendcl.so",))
+    if library is None:
+        raise Unavailable(f"CANN in {home} has no libascendcl.so{_instead()}")
+    return Toolkit(home, compiler, library)
+
+
+def chip_of(toolkit: Toolkit, device: int) -> str:
+    """The chip of NPU `device`, as `kernel_gen.ascend.chips` names it.
+
+    Asked in a process of its own: ACL does not survive a fork of a process that has used it.
+    Raises Unavailable where there is no such NPU, or no description of its chip.
+    """
+    soc = _probed(toolkit.library, device)
+    name = soc.lower().removeprefix("ascend").partition("-")[0]
+    if name not in chip_names():
+        known = ", ".join(chip_names())
+        raise Unavailable(f"NPU {device} is a {soc or 'nameless chip'}; described are {known}")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class CannCompiler:
+    """Builds kernels for NPUs with CANN's compiler, once per content, in `folder`."""
+
+    toolkit: Toolkit
+    folder: Path
+    timeout_seconds: float = 300.0
+    flags: tuple[str, ...] = _FLAGS
+
+    @property
+    def version(self) -> str:
+        return self.toolkit.version
+
+    def compile(self, source: KernelSource) -> Artifact | Failure:
+        """The object of one kernel: device code, tiling function and launch."""
+        path = self.path(source)
+        if not path.exists():
+            failure = self._build(source, path)
+            if failure is not None:
+                return failure
+        data = path.read_bytes()
+        return Artifact(path.name, hashlib.sha256(data).hexdigest(), data)
+
+    def path(self, source: KernelSource) -> Path:
+        """Where the object of a source lies once it is built."""
+        text = "\0".join((self.version, *self.flags, source.digest))
+        key = hashlib.sha256(text.encode()).hexdigest()
+        return self.folder / key[:2] / f"n{key[:40]}.so"
+
+    def _build(self, source: KernelSource, path: Path) -> Failure | None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
+            for name, text in source.files:
+                Path(work, name).write_text(text, encoding="utf-8")
+            units = [name for name, _ in source.files if name.endswith(".cpp")]
+            unit = "".join(f'#include "{name}"\n' for name in units)
+            Path(work, "unit.cpp").write_text(unit, encoding="utf-8")
+            failure = self._run(work)
+            if failure is None:
+                os.replace(Path(work, "unit.so"), path)  # atomic: readers see none or all of it
+        return failure
+
+    def _run(self, work: str) -> Failure | None:
+        home, libraries = self.toolkit.home, self.toolkit.library.parent
+        command = [
+            str(self.toolkit.compiler), *self.flags, f"-I{home / 'include'}", "-I.", "unit.cpp",
+            "-o", "unit.so", f"-L{libraries}", "-lascendcl",
+        ]  # fmt: skip
+        limit = self.timeout_seconds
+        try:
+            done = subprocess.run(
+                command, cwd=work, capture_output=True, text=True, timeout=limit, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Failure(Stage.TIMEOUT, "build-timeout", f"no object after {limit:g} s")
+        except OSError as error:
+            return Failure(Stage.BUILD, "compiler-failed", str(error))
+        if done.returncode == 0:
+            return None
+        message = done.stderr[:_MESSAGE_CHARS] or f"exit status {done.returncode}"
+        return Failure(Stage.BUILD, "compile-error", message)
+
+
+@cache
+def _version(compiler: Path) -> str:
+    try:
+        done = subprocess.run(
+            [str(compiler), "--version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"compiler {compiler} does not run: {error}") from error
+    return (done.stdout.splitlines() or ["unknown"])[0]
+
+
+@cache
+def _probed(library: Path, device: int) -> str:
+    command = [sys.executable, "-P", "-m", "kernel_gen.runtime.cann", str(library), str(device)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False,
+            env=environment,
+        )  # fmt: skip
+        found = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        raise Unavailable(f"NPU {device} does not answer: {error}") from error
+    if "error" in found:
+        raise Unavailable(f"NPU {device}: {found['error']}")
+    return str(found["chip"])
+
+
+def _main(library: str, device: str) -> None:
+    """The probe's process: one JSON line about the NPU."""
+    try:
+        found = {"chip": open_acl(Path(library), int(device)).chip()}
+    except (Unavailable, DeviceFault) as error:
+        found = {"error": str(error)}
+    print(json.dumps(found))
+
+
+def _first(home: Path, folders: tuple[str, ...], names: tuple[str, ...]) -> Path | None:
+    paths = (home / folder / name for name in names for folder in folders)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _instead() -> str:
+    return f"; the simulator needs none: {SIMULATOR}"
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
