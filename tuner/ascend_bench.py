@@ -1,9 +1,9 @@
 """The whole-program stage on an NPU: plans are run for their results, and timed as the sum of their
 kernels' times on the device, one launch after another.
 
-The baseline is the plan without fusion, by our own best kernels: no framework runs on the chip whose
-time could be taken. Ops without a kernel run on the host, at no time; a plan that leaves
-more of them there than another one is out.
+The baseline is the plan without fusion, by our own best kernels: no framework runs on the chip. Ops
+without a kernel run on the host, at no time; a plan that leaves more of them there than another
+one is out.
 """
 
 from __future__ import annotations

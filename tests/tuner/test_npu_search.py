@@ -113,7 +113,7 @@ def test_without_cann_the_error_names_variables_and_the_simulator(
         checked_device("ascend:0")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/ccec").touch()
-    with pytest.raises(Unavailable, match="no libascendcl.so"):
+    with pytest.raises(Unavailable, match=r"no libascendcl\.so"):
         checked_device("ascend:0")
 
 
