@@ -88,7 +88,8 @@ class Devices:
                 detail=row.detail,
                 started_us=row.started_us,
                 heartbeat_us=row.heartbeat_us,
-                alive=now - row.heartbeat_us < SILENT_US,
+                # A heartbeat from the future was sent before the clock was set back.
+                alive=abs(now - row.heartbeat_us) < SILENT_US,
             )
             for row in rows
         ]

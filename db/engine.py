@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
-from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, OperationalError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
 
 from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 
@@ -23,6 +29,14 @@ from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 _MODE = "gaf_begin"
 _BUSY_MS = 15_000
 _RETRIES = 6
+# A server that vanished without a word must not hold its callers for the system's minutes.
+_POSTGRES_LIMITS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 Result = TypeVar("Result")
 AnyRow = Row[*tuple[Any, ...]]
 # Write-ahead logging shares memory between processes through the file system: not over a network.
@@ -88,7 +102,9 @@ def refuse_network_filesystem(database: Path, mounts: str | None = None) -> None
 def create_engine(url: URL) -> Engine:
     """An engine with the settings that the store relies on."""
     if not is_sqlite(url):
-        return sa.create_engine(url, pool_size=10, max_overflow=20, pool_pre_ping=True)
+        return sa.create_engine(
+            url, pool_size=10, max_overflow=20, pool_pre_ping=True, connect_args=_POSTGRES_LIMITS
+        )
     database = Path(str(url.database))
     refuse_network_filesystem(database)
     try:
@@ -217,8 +233,10 @@ class Database:
 def _typed_errors() -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
+    except (OperationalError, InterfaceError) as error:
         raise Unavailable(f"database: {str(error.orig).splitlines()[0][:300]}") from error
+    except sa.exc.TimeoutError as error:
+        raise Unavailable("database: all connections are busy; try again") from error
     except (DataError, UnicodeEncodeError) as error:
         # A zero character or half a surrogate pair, say.
         raise InvalidInput("a text holds characters that the database cannot store") from error

@@ -139,6 +139,10 @@ class Queue:
             return self._give_up(connection, jobs.c.lease_owner == owner, now)
 
     def _expire(self, connection: Connection, now: int) -> int:
+        # No lease reaches further than this, unless the clock was set back meanwhile.
+        longest = now + LEASE_US
+        ahead = sa.update(jobs).where(jobs.c.lease_expires_us > longest)
+        connection.execute(ahead.values(lease_expires_us=longest))
         return self._give_up(connection, jobs.c.lease_expires_us < now, now)
 
     def _give_up(self, connection: Connection, lost: sa.ColumnElement[bool], now: int) -> int:

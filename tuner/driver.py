@@ -5,6 +5,7 @@ Claims jobs from the store one after another and runs them on a device. With `--
 it starts a Ray of its own on this machine; with `--no-worker` it joins the cluster at `--address`
 or RAY_ADDRESS and uses the device that a `gaf worker` there offers.
 
+A database that is away is waited for; a job goes on when it is back, or from its stored trials.
 SIGTERM and SIGINT give the current job back to the queue between two batches and end the driver
 with status 0; a second one ends it at once. After `kill -9` the job's lease expires and another
 driver goes on from the trials that were stored. Status 3: no device, compiler or Ray.
@@ -22,14 +23,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from db.leases import Lease
 from db.store import Store
 from kernel_gen.errors import Unavailable
 from tuner.device import Device
 from tuner.job_runner import JobRunner
+from tuner.patience import Patience, StoreAway
 from tuner.ray_runtime import ray_runtime
 
 _POLL_SECONDS = 0.5
 _ANNOUNCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 300.0  # a database's restart; then others may have the job
 _EXIT_UNAVAILABLE = 3
 log = logging.getLogger(__name__)
 
@@ -51,19 +55,41 @@ class Driver:
         announcer.start()
         try:
             while not self._stop.is_set():
-                lease = self._store.queue.claim(self._owner, [self._device_name])
+                lease = self._claim()
                 if lease is None:
                     self._stop.wait(_POLL_SECONDS)
                     continue
                 self._now_runs(device, lease.job_id)
-                state = JobRunner(self._store, lease, device, shutdown=self._stop.is_set).run()
-                log.info("job %s: %s", lease.job_id, state or "given back")
+                self._work(lease, device)
                 self._now_runs(device, None)
         finally:
             self._stop.set()
             announcer.join()
-            self._store.devices.remove(self._owner)
+            self._leave()
             device.close()
+
+    def _claim(self) -> Lease | None:
+        """The next job; None where there is none, or no database to ask."""
+        try:
+            return self._store.queue.claim(self._owner, [self._device_name])
+        except Unavailable as error:
+            log.warning("no job can be claimed: %s", error)
+            return None
+
+    def _work(self, lease: Lease, device: Device) -> None:
+        patience = Patience(_PATIENCE_SECONDS, hurry=self._stop.is_set)
+        stopped = self._stop.is_set
+        try:
+            runner = JobRunner(self._store, lease, device, shutdown=stopped, patience=patience)
+            log.info("job %s: %s", lease.job_id, runner.run() or "given back")
+        except StoreAway as error:
+            log.warning("job %s waits for its lease to run out: %s", lease.job_id, error)
+
+    def _leave(self) -> None:
+        try:
+            self._store.devices.remove(self._owner)
+        except Unavailable as error:
+            log.warning("this device will be listed until it is noticed as silent: %s", error)
 
     def _now_runs(self, device: Device, job_id: str | None) -> None:
         self._job_id = job_id
@@ -78,9 +104,12 @@ class Driver:
     def _say(self, device: Device) -> None:
         job = self._job_id
         state = "idle" if job is None else "busy"
-        self._store.devices.heartbeat(
-            self._owner, self._device_name, device.target, state, job_id=job
-        )
+        try:
+            self._store.devices.heartbeat(
+                self._owner, self._device_name, device.target, state, job_id=job
+            )
+        except Unavailable as error:
+            log.warning("this device cannot be announced: %s", error)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from kernel_gen.errors import GafError, Unavailable
 from kernel_gen.records import Failure, JobState, Stage
 from kernel_gen.runtime.key import PlanKey
 from tuner.device import Device
+from tuner.patience import IMPATIENT, Patience, StoreAway
 from tuner.session import Assignment, Session
 from tuner.store_archive import OnEvent, StoreArchive
 
@@ -39,7 +40,8 @@ class Stopped(Exception):
 
 class JobRunner:
     """One attempt at one job. `shutdown` is asked between batches whether this process must end;
-    `cancel` ends the job from this side (Ctrl-C of a local search)."""
+    `cancel` ends the job from this side (Ctrl-C of a local search). A database that is away is
+    waited for with `patience`."""
 
     def __init__(
         self,
@@ -49,15 +51,20 @@ class JobRunner:
         shutdown: Callable[[], bool] = lambda: False,
         cancel: Callable[[], bool] = lambda: False,
         on_event: OnEvent | None = None,
+        patience: Patience = IMPATIENT,
     ) -> None:
         self._store, self._lease, self._device = store, lease, device
+        self._patience = patience
         self._shutdown, self._cancel, self._on_event = shutdown, cancel, on_event
         self._stop: Stop | None = None
         self._session: Session | None = None
 
     def run(self) -> JobState | None:
-        """The state the job ended in; None if it goes on elsewhere (released, lease lost)."""
-        published = self._published_before()
+        """The state the job ended in; None if it goes on elsewhere (released, lease lost).
+
+        Raises StoreAway where the store stays away: the job's lease then runs out.
+        """
+        published = self._patience(self._published_before)
         if published is not None:
             return self._finish(JobState.DONE, plan_id=published)
         finished = threading.Event()
@@ -77,22 +84,22 @@ class JobRunner:
             plan = self._session.run()
         except Stopped as stopped:
             return self._stopped(stopped.reason)
+        except (LeaseLost, StoreAway):
+            raise
         except GafError as error:
             code = "unavailable" if isinstance(error, Unavailable) else "invalid-input"
             return self._failed(code, str(error))
-        except LeaseLost:
-            raise
         except Exception as error:
             log.exception("job %s failed", self._lease.job_id)
             return self._failed("internal-error", f"{type(error).__name__}: {error}")
-        plan_id = self._store.plans.publish(plan, self._lease)
+        plan_id = self._patience(lambda: self._store.plans.publish(plan, self._lease))
         return self._finish(JobState.DONE, plan_id=plan_id)
 
     def _new_session(self) -> Session:
         job = self._lease.job
-        graph = self._store.graphs.get(job.request.graph_digest)
+        graph = self._patience(lambda: self._store.graphs.get(job.request.graph_digest))
         assignment = Assignment(graph, PlanKey.parse(job.key), job.request, job.spent_seconds)
-        archive = StoreArchive(self._store, self._lease, self._on_event)
+        archive = StoreArchive(self._store, self._lease, self._on_event, self._patience)
         return Session(assignment, self._device, archive, self._check_stop)
 
     def _spent(self) -> float:
@@ -122,6 +129,9 @@ class JobRunner:
             except LeaseLost:
                 self._stop = Stop.LEASE_LOST
                 return
+            except Unavailable as error:
+                log.warning("no heartbeat of job %s: %s", self._lease.job_id, error)
+                continue
             if beat.cancel_requested:
                 self._stop = Stop.CANCEL
 
@@ -129,7 +139,7 @@ class JobRunner:
         if reason is Stop.CANCEL:
             return self._finish(JobState.CANCELLED)
         if reason is Stop.SHUTDOWN:
-            self._store.queue.release(self._lease, self._spent())
+            self._patience(lambda: self._store.queue.release(self._lease, self._spent()))
         return None
 
     def _failed(self, code: str, message: str) -> JobState:
@@ -138,7 +148,10 @@ class JobRunner:
     def _finish(
         self, state: JobState, *, plan_id: str | None = None, error: Failure | None = None
     ) -> JobState:
-        job = self._store.queue.finish(
-            self._lease, state, spent_seconds=self._spent(), plan_id=plan_id, error=error
+        spent = self._spent()
+        job = self._patience(
+            lambda: self._store.queue.finish(
+                self._lease, state, spent_seconds=spent, plan_id=plan_id, error=error
+            )
         )
         return job.state

@@ -332,3 +332,30 @@ def test_events_are_read_in_order_after_a_sequence(store: Store) -> None:
     assert newest is not None
     assert newest.data == '{"done":4}'
     assert store.events.latest(lease.job_id, "plan") is None
+
+
+def test_a_clock_set_back_delays_no_lost_job(store: Store, clock: Clock) -> None:
+    """A lease that then seems to last for an hour lasts as long as any other."""
+    job = submit(store)
+    lease = claim(store)
+    clock.now_us -= 3_600_000_000
+    assert store.queue.claim("driver-2") is None
+    store.queue.heartbeat(lease, 1.0)  # the holder does not notice
+    clock.now_us += LEASE_US + 1
+    assert claim(store, "driver-2").job_id == job.id
+
+
+def test_a_clock_that_jumps_ahead_costs_an_attempt_and_nothing_else(
+    store: Store, clock: Clock
+) -> None:
+    job = submit(store)
+    lease = claim(store)
+    store.trials.add(lease, [samples.trial(0)])
+    clock.now_us += 3_600_000_000
+    store.queue.heartbeat(lease, 1.0)  # in time: nobody has looked yet
+    clock.now_us += 3_600_000_000
+    assert store.queue.expire() == 1
+    with pytest.raises(LeaseLost):
+        store.queue.heartbeat(lease, 2.0)
+    assert claim(store, "driver-2").job.spent_seconds == 1.0
+    assert store.trials.count(job.id) == 1

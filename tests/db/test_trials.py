@@ -123,3 +123,11 @@ def test_two_keys_differ_and_unknown_tenants_get_none(store: Store) -> None:
         store.tenants.create_key("nobody", "a", Role.READ)
     with pytest.raises(NotFound):
         store.tenants.revoke_key("none")
+
+
+def test_a_device_that_died_before_the_clock_was_set_back_is_not_alive(store_url: str) -> None:
+    now_us = 1_800_000_000_000_000
+    with Store(store_url, clock=lambda: now_us) as store:
+        store.devices.heartbeat("w", "cpu", samples.TARGET, "idle")
+        now_us -= 3_600_000_000
+        assert [device.alive for device in store.devices.list()] == [False]
