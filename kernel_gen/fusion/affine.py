@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm, make_index
 from kernel_gen.ir.types import Dim
@@ -106,7 +107,8 @@ def _rebuild_term(
     if isinstance(term, AxisTerm):
         return axes.get(term.axis, Index(((term, 1),)))
     if isinstance(term, ValueTerm):
-        return Index(((ValueTerm(statements.get(term.statement, term.statement)), 1),))
+        moved = replace(term, statement=statements.get(term.statement, term.statement))
+        return Index(((moved, 1),))
     inner = rebuild(term.index, axes, statements, extents)
     if isinstance(term, FloorDiv):
         return divide(inner, term.divisor, extents)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernel_gen.fusion.affine import ZERO, plain_axis
+from kernel_gen.fusion.affine import ZERO, bounds, plain_axis
 from kernel_gen.fusion.nest_builder import NestBuilder, guarded
 from kernel_gen.fusion.pull_convolution import pull_convolution
 from kernel_gen.fusion.region import Primitive, Region, Scalar
@@ -26,7 +26,7 @@ from kernel_gen.ir.graph import Node
 from kernel_gen.ir.index import Index, ValueTerm, axis_index
 from kernel_gen.ir.loopnest import Contract, Guard, IndexValue, Load, Reduce
 from kernel_gen.ir.ops import OpKind, spec
-from kernel_gen.ir.types import Shape
+from kernel_gen.ir.types import Dim, Shape
 
 Guards = tuple[Guard, ...]
 _EXACT = frozenset((OpKind.VIEW, OpKind.JOIN, OpKind.INDEXED))  # results need no rounding
@@ -277,19 +277,28 @@ class Puller:
     def _indexed(self, node: Node, at: Indices, guards: Guards) -> int:
         table, positions = node.inputs
         dim = int_attr(node, "dim")
+        extent = self.shape(table)[dim]
         if node.op == "gather":
-            found = self._value_index(self.pull(positions, at, guards))
+            found = self._position(self.pull(positions, at, guards), extent)
             return self.pull(table, (*at[:dim], found, *at[dim + 1 :]), guards)
         rank = len(self.shape(positions))
-        found = self._value_index(self.pull(positions, at[dim : dim + rank], guards))
+        found = self._position(self.pull(positions, at[dim : dim + rank], guards), extent)
         return self.pull(table, (*at[:dim], found, *at[dim + rank :]), guards)
 
-    def _value_index(self, statement: int) -> Index:
-        """The index that a statement holds, as it is if the statement is an index itself."""
+    def _position(self, statement: int, extent: Dim) -> Index:
+        """The position in a dimension that a statement holds, as it is if the statement is an index
+        itself that cannot leave the dimension."""
         made = self.nest.statements[statement]
-        if isinstance(made, IndexValue):
+        if isinstance(made, IndexValue) and self._stays(made.index, extent):
             return made.index
-        return Index(((ValueTerm(statement), 1),))
+        return Index(((ValueTerm(statement, extent), 1),))
+
+    def _stays(self, index: Index, extent: Dim) -> bool:
+        axis = plain_axis(index)
+        if axis is not None and self.nest.extents[axis] == extent:
+            return True
+        low, high = bounds(index, self.nest.extents)
+        return isinstance(extent, int) and low >= 0 and high < extent
 
 
 def _is_number(node: Node) -> bool:

@@ -159,7 +159,7 @@ def _moved_index(index: Index, place: Mapping[int, int]) -> Index:
 
 def _moved_term(term: Term, place: Mapping[int, int]) -> Term:
     if isinstance(term, ValueTerm):
-        return ValueTerm(place[term.statement])
+        return replace(term, statement=place[term.statement])
     if isinstance(term, FloorDiv):
         return FloorDiv(_moved_index(term.index, place), term.divisor)
     if isinstance(term, Mod):

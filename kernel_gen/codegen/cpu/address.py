@@ -12,7 +12,7 @@ from kernel_gen.errors import InternalError
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm
 from kernel_gen.ir.loopnest import Guard
 
-ValueOf = Callable[[int, Scope], Value]
+ValueOf = Callable[[ValueTerm, Scope], Value]
 
 
 class Addresses:
@@ -62,7 +62,7 @@ class Addresses:
         """Whether lanes along `axis` have different values of the index."""
         if axis is not None and axis in index.axes():
             return True
-        return any(self._value_of(s, scope).vector for s in index.statements())
+        return any(self._value_of(term, scope).vector for term in index.values())
 
     def _term(self, term: Term, scope: Scope, lane: str | None) -> str:
         match term:
@@ -72,7 +72,7 @@ class Addresses:
                     raise InternalError(f"axis {term.axis} is not bound here")
                 return f"({binding.text} + {lane})" if binding.vector and lane else binding.text
             case ValueTerm():
-                value = self._value_of(term.statement, scope)
+                value = self._value_of(term, scope)
                 return f"(gaf_i64){value.text}[{lane or 0}]" if value.vector else value.text
             case FloorDiv():
                 inner = self.index(term.index, scope, lane)

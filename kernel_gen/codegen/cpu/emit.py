@@ -14,6 +14,8 @@ tile of a product) are announced by `Scope.define`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kernel_gen.codegen.cpu.address import Addresses
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, flat_operands, own_axes
 from kernel_gen.codegen.cpu.narrow import cast_source, compared_position
@@ -26,6 +28,7 @@ from kernel_gen.codegen.cpu.writes import Writer
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr
+from kernel_gen.ir.index import ValueTerm
 from kernel_gen.ir.loopnest import BufferRole, Compute, IndexValue
 
 __all__ = ["Binding", "Emitter", "Scope"]
@@ -49,6 +52,7 @@ class Emitter:
         self.ops = OpWriter(unit, lanes)
         self.live_axes = nest.statement_axes()
         self.addresses = Addresses(unit, self._index_operand)
+        self._checked: dict[ValueTerm, int] = {}
         self.names = first_name
         self._reader = Reader(self.ops, self.addresses, self.fresh)
         self._writer = Writer(self.ops, self.addresses, stream)
@@ -176,27 +180,32 @@ class Emitter:
         return None
 
     def _load(self, load: FlatLoad, scope: Scope) -> Value:
-        self._check_indices(load, scope)
+        self._check_positions(load.values, scope)
         axis = self._vector_axis(scope, own_axes(load))
         stored = self.nest.buffers[load.buffer].type.dtype
         held = self._reader.read(load, stored, axis, scope)
         return self._declared(scope, self.ops.cast(held, load.dtype), load.dtype, held.vector)
 
-    def _check_indices(self, load: FlatLoad, scope: Scope) -> None:
-        """Puts each index that another value holds within its dimension, once per value."""
-        for s, _ in load.bounds:
-            key = _checked_key(s)
-            if scope.find(key) is None:
-                holder = scope.holder(s)
-                text = self._reader.checked(self.value(s, scope), load, s, holder)
-                vector = self.value(s, scope).vector
-                holder.define(key, self._declared(holder, text, DType.I64, vector))
+    def _check_positions(self, terms: Iterable[ValueTerm], scope: Scope) -> None:
+        """Puts each position that a value holds within its dimension, once per value and size."""
+        for term in terms:
+            key = self._checked_key(term)
+            if term.extent is None or scope.find(key) is not None:
+                continue
+            value, holder = self.value(term.statement, scope), scope.holder(term.statement)
+            text = self._reader.checked(value, term.extent, holder)
+            holder.define(key, self._declared(holder, text, DType.I64, value.vector))
 
-    def _index_operand(self, statement: int, scope: Scope) -> Value:
+    def _checked_key(self, term: ValueTerm) -> int:
+        """Under which a scope holds a checked position; statements are not negative."""
+        return self._checked.setdefault(term, -1 - len(self._checked))
+
+    def _index_operand(self, term: ValueTerm, scope: Scope) -> Value:
         """The value an index reads: the checked one where there is one."""
-        return scope.find(_checked_key(statement)) or self.value(statement, scope)
+        return scope.find(self._checked_key(term)) or self.value(term.statement, scope)
 
     def _index_value(self, statement: IndexValue, scope: Scope) -> Value:
+        self._check_positions(sorted(statement.index.values(), key=repr), scope)
         axis = self._vector_axis(scope, statement.index.axes())
         if not self.addresses.varies(statement.index, axis, scope):
             plain = Value(self.addresses.index(statement.index, scope), DType.I64, False)
@@ -228,11 +237,6 @@ class Emitter:
         held = Value(self.ops.cast(value, stored.compute), stored.compute, value.vector)
         axes = store.at.axes().union(*(g.index.axes() for g in store.guards))
         self._writer.write(store, stored, held, self._vector_axis(scope, axes), scope)
-
-
-def _checked_key(statement: int) -> int:
-    """Under which a scope holds the checked value of an index; statements are not negative."""
-    return -1 - statement
 
 
 def _number(attrs: tuple[tuple[str, Attr], ...]) -> float | int | bool:

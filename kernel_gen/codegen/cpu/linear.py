@@ -23,6 +23,7 @@ from kernel_gen.ir.loopnest import (
     IndexValue,
     LoopNest,
     Reduce,
+    indices,
 )
 from kernel_gen.ir.types import Dim, Sym, TensorType
 
@@ -128,7 +129,7 @@ def _term_statements(term: Term) -> frozenset[int]:
 class FlatLoad:
     """`Load` with one linear offset.
 
-    `bounds` are (statement, extent): values used as indices, and the dimension they index.
+    `values` are those that its indices and guards read.
     """
 
     buffer: int
@@ -136,7 +137,7 @@ class FlatLoad:
     dtype: DType
     guards: tuple[Guard, ...] = ()
     fill: float | int | bool = 0
-    bounds: tuple[tuple[int, Dim], ...] = ()
+    values: tuple[ValueTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +186,14 @@ class FlatNest:
             polys = [access.at.const, *(p for _, p in access.at.terms)]
             found |= {name for p in polys for monomial, _ in p.terms for name in monomial}
             found |= {g.high.name for g in access.guards if isinstance(g.high, Sym)}
-        bounds = [d for load in self.loads() for _, d in load.bounds]
-        found |= {d.name for d in bounds if isinstance(d, Sym)}
+        found |= {t.extent.name for t in self._values() if isinstance(t.extent, Sym)}
         return tuple(sorted(found))
+
+    def _values(self) -> list[ValueTerm]:
+        """Values that loads and index values read."""
+        positions = [s.index for s in self.statements if isinstance(s, IndexValue)]
+        read = [term for index in positions for term in index.values()]
+        return [*read, *(term for load in self.loads() for term in load.values)]
 
     def accesses(self) -> list[FlatLoad | FlatStore]:
         return [*self.loads(), *self.stores]
@@ -235,23 +241,15 @@ def flatten(nest: LoopNest) -> FlatNest:
             statements.append(s)
         else:
             kind = nest.buffers[s.buffer].type
-            at, bounds = linearise(kind, s.index), _bounds(kind, s.index)
-            statements.append(FlatLoad(s.buffer, at, s.dtype, s.guards, s.fill, bounds))
+            read = frozenset[ValueTerm]().union(*(index.values() for index in indices(s)))
+            values = tuple(sorted(read, key=repr))
+            at = linearise(kind, s.index)
+            statements.append(FlatLoad(s.buffer, at, s.dtype, s.guards, s.fill, values))
     stores = tuple(
         FlatStore(s.buffer, linearise(nest.buffers[s.buffer].type, s.index), s.statement, s.guards)
         for s in nest.stores
     )
     return FlatNest(nest.axes, nest.buffers, tuple(statements), stores)
-
-
-def _bounds(kind: TensorType, index: tuple[Index, ...]) -> tuple[tuple[int, Dim], ...]:
-    """Values that alone are the index of a dimension, and its extent."""
-    found = []
-    for part, extent in zip(index, kind.shape, strict=True):
-        match part.terms:
-            case ((ValueTerm(statement), 1),) if part.const == 0:
-                found.append((statement, extent))
-    return tuple(found)
 
 
 def linearise(kind: TensorType, index: tuple[Index, ...]) -> Linear:

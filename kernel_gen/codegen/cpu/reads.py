@@ -12,6 +12,7 @@ from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.vectypes import load_function, scalar_load, vector_type
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Guard
+from kernel_gen.ir.types import Dim
 
 Fresh = Callable[[str], str]
 
@@ -120,14 +121,12 @@ class Reader:
         check = f"if ({' && '.join(conditions)}) " if conditions else ""
         return f"for (int l = 0; l < {self.ops.lanes.count}; l++) {check}{name}[l] = {element};"
 
-    def checked(self, value: Value, load: FlatLoad, statement: int, scope: Scope) -> str:
+    def checked(self, value: Value, extent: Dim, scope: Scope) -> str:
         """Expression of an index value that lies within its dimension.
 
         An index outside sets `status` (torch raises an error) and reads element 0 instead.
         """
-        limit = next((dim_text(d) for s, d in load.bounds if s == statement), None)
-        if limit is None:
-            return value.text
+        limit = dim_text(extent)
         if not value.vector:
             return f"{self._checker()}({value.text}, {limit}, &status)"
         return f"{self._vector_checker(value)}({value.text}, {limit}, {self._live(scope)}, &status)"
