@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -15,6 +16,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.since_us = time.time_ns() // 1000
         self._responses = Counter(
             "gaf_http_responses", "HTTP answers by status", ["status"], registry=self.registry
         )
@@ -34,6 +36,15 @@ class Metrics:
     def count_lookup(self, result: str) -> None:
         """`result` is how a lookup matched, or the reason of a miss."""
         self._lookup(result).inc()
+
+    def lookups(self) -> dict[str, int]:
+        """How many lookups had which result since `since_us`."""
+        return {
+            sample.labels["result"]: int(sample.value)
+            for family in self._lookups.collect()
+            for sample in family.samples
+            if sample.name == "gaf_lookups_total"
+        }
 
     def text(self, store: Store) -> bytes:
         """The exposition text, with gauges as of now."""

@@ -45,3 +45,29 @@ def show_instant(instant_us: int) -> str:
 
 def _three_digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def show_rate(value: float) -> str:
+    """Per second with a decimal prefix, to stand before a unit: "950 M", "1.20 T"."""
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{_three_digits(value / scale)} {prefix}"
+    return f"{_three_digits(value)} "
+
+
+def show_times(value: float | None) -> str:
+    """A ratio: 1.25×; nothing for None."""
+    return "–" if value is None else f"{value:.2f}×"
+
+
+def show_share(value: float | None) -> str:
+    """A share in percent; nothing for None."""
+    return "–" if value is None else f"{value:.0%}" if value >= 0.1 else f"{value:.1%}"
+
+
+def show_bytes(value: float) -> str:
+    """Bytes with a binary prefix: 512 B, 1.50 KiB, 20.0 MiB."""
+    for scale, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= scale:
+            return f"{_three_digits(value / scale)} {unit}"
+    return f"{value:.0f} B"

@@ -1,4 +1,5 @@
-"""The pages. Fragments (paths that end in /fragment) are the parts that a page refreshes."""
+"""Pages of jobs, graphs and devices. Fragments (paths that end in /fragment) are the parts that a
+page refreshes or asks for when they are wanted."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from db.schema import PlanStatus
+from db.errors import NotFound
 from kernel_gen.records import JobState
 from service.api.jobs import visible_tenant
 from service.context import Context, Shared
+from service.dashboard.group_view import op_row
+from service.dashboard.job_view import summarise
 from service.dashboard.login import Viewer
+from service.dashboard.nest_view import foreseen, nest_rows, nest_view, tuned_trials
+from service.dashboard.queue_view import lookups_of, queue_view
 from service.dashboard.templates import page
-from service.dashboard.views import kernel_rows, summarise
 from service.paging import decode_cursor, encode_cursor
 
 router = APIRouter(include_in_schema=False)
@@ -61,8 +65,9 @@ def _jobs(
 
 @router.get("/jobs/{job_id}")
 def job_page(job_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
-    summary = summarise(context.store, context.store.jobs.get(job_id))
-    return page(request, "job.html", summary=summary, job=summary.job)
+    job = context.store.jobs.get(job_id)
+    summary = summarise(context.store, job)
+    return page(request, "job.html", summary=summary, job=job, **_search(context, job_id))
 
 
 @router.get("/jobs/{job_id}/fragment")
@@ -71,35 +76,31 @@ def job_fragment(job_id: str, request: Request, context: Shared, viewer: Viewer)
     return page(request, "job_summary.html", summary=summary, job=summary.job)
 
 
-@router.get("/plans")
-def plans_page(
+@router.get("/jobs/{job_id}/nests/fragment")
+def nests_fragment(job_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
+    job = context.store.jobs.get(job_id)
+    return page(request, "job_nests.html", job=job, **_search(context, job_id))
+
+
+def _search(context: Context, job_id: str) -> dict[str, Any]:
+    """What the search over tilings has found so far."""
+    job = context.store.jobs.get(job_id)
+    trials = tuned_trials(context.store, job)
+    nests = nest_rows(trials, context.store.trials.ops(job.id))
+    return {"nests": nests, "foreseen": foreseen(trials, job.id)}
+
+
+@router.get("/jobs/{job_id}/nests/{digest}")
+def nest_page(
+    job_id: str,
+    digest: str,
     request: Request,
     context: Shared,
     viewer: Viewer,
-    status: PlanStatus | None = None,
-    cursor: str | None = None,
+    template: str | None = None,
 ) -> Response:
-    before = None
-    if cursor:
-        created_us, plan_id = decode_cursor(cursor, int, str)
-        before = (int(created_us), str(plan_id))
-    rows = context.store.plans.list(status=status, before=before, limit=_PAGE + 1)
-    last = rows[_PAGE - 1] if len(rows) > _PAGE else None
-    more = None if last is None else encode_cursor(last.created_us, last.id)
-    values: dict[str, Any] = {
-        "plans": rows[:_PAGE],
-        "status": status,
-        "statuses": list(PlanStatus),
-        "more": more,
-    }
-    return page(request, "plans.html", **values)
-
-
-@router.get("/plans/{plan_id}")
-def plan_page(plan_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
-    row = context.store.plans.row(plan_id)
-    plan = context.store.plans.get(plan_id)
-    return page(request, "plan.html", row=row, plan=plan, kernels=kernel_rows(plan))
+    job = context.store.jobs.get(job_id)
+    return page(request, "nest.html", job=job, nest=nest_view(context.store, job, digest, template))
 
 
 @router.get("/graphs/{graph_id}")
@@ -108,11 +109,27 @@ def graph_page(graph_id: str, request: Request, context: Shared, viewer: Viewer)
     return page(request, "graph.html", graph_id=graph_id, graph=graph)
 
 
+@router.get("/graphs/{graph_id}/nodes/{number}/fragment")
+def node_fragment(
+    graph_id: str, number: int, request: Request, context: Shared, viewer: Viewer
+) -> Response:
+    graph = context.store.graphs.get(graph_id)
+    if not 0 <= number < len(graph.nodes):
+        raise NotFound(f"graph {graph_id[:16]} has no node {number}")
+    node = graph.nodes[number]
+    return page(request, "node.html", op=op_row(graph, number), node=node)
+
+
 @router.get("/devices")
 def devices_page(request: Request, context: Shared, viewer: Viewer) -> Response:
-    return page(request, "devices.html", devices=context.store.devices.list())
+    return page(request, "devices.html", queue=_queue(context, visible_tenant(viewer)))
 
 
 @router.get("/devices/fragment")
 def devices_fragment(request: Request, context: Shared, viewer: Viewer) -> Response:
-    return page(request, "devices_table.html", devices=context.store.devices.list())
+    return page(request, "devices_table.html", queue=_queue(context, visible_tenant(viewer)))
+
+
+def _queue(context: Context, tenant: str | None) -> Any:
+    lookups = lookups_of(context.metrics.lookups(), context.metrics.since_us)
+    return queue_view(context.store, tenant, lookups)

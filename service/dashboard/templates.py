@@ -9,7 +9,17 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.context import context_of
-from service.dashboard.numbers import show_age, show_instant, show_seconds, show_us
+from service.dashboard.group_view import protocol_text
+from service.dashboard.numbers import (
+    show_age,
+    show_bytes,
+    show_instant,
+    show_rate,
+    show_seconds,
+    show_share,
+    show_times,
+    show_us,
+)
 from service.problems import Problem
 
 _FOLDER = Path(__file__).parent.parent / "templates"
@@ -28,6 +38,11 @@ def _environment() -> Environment:
         "seconds": show_seconds,
         "age": show_age,
         "instant": show_instant,
+        "rate": show_rate,
+        "times": show_times,
+        "share": show_share,
+        "bytes": show_bytes,
+        "protocol": protocol_text,
     }
     return environment
 

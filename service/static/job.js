@@ -4,7 +4,9 @@
 const chart = document.getElementById("chart");
 const summary = document.getElementById("summary");
 const TERMINAL = ["done", "failed", "cancelled"];
-const line = { trials: [], best: [], baseline: [] };
+// Whole programs that ran, and what the search expects of the kernels that it has.
+const line = { trials: [], best: [], expected: [], baseline: [] };
+const simulated = chart.dataset.simulated === "true";
 let plot = null;
 let pending = null;
 
@@ -24,24 +26,30 @@ function draw() {
     axes: [{ ...axis, label: "trials" }, { ...axis, size: 70, values: (_, ticks) => ticks.map(micros) }],
     series: [
       { label: "trials" },
-      { label: "best", stroke: colour("--best"), width: 2, paths: stepped, value: (_, v) => micros(v) },
-      { label: "framework", stroke: colour("--base"), dash: [6, 4], value: (_, v) => micros(v) },
+      { label: "best program", stroke: colour("--best"), width: 2, paths: stepped, value: (_, v) => micros(v) },
+      { label: "expected", stroke: colour("--soft"), width: 1.5, paths: stepped, value: (_, v) => micros(v) },
+      { label: simulated ? "one kernel per op" : "framework", stroke: colour("--base"), dash: [6, 4], points: { show: false }, value: (_, v) => micros(v) },
     ],
-  }, [line.trials, line.best, line.baseline], chart);
+  }, Object.values(line), chart);
   document.getElementById("chart-empty").hidden = true;
 }
 
-function add(progress) {
+function add(kind, progress) {
   if (typeof progress.best_us !== "number") return;
   const done = Number(progress.done ?? line.trials.at(-1) ?? 0);
   const baseline = progress.baseline_us ?? line.baseline.at(-1) ?? null;
+  const before = line.best.at(-1) ?? null;
+  const best = kind === "cover" ? Math.min(progress.best_us, before ?? Infinity) : before;
+  const expected = kind === "progress" ? progress.best_us : line.expected.at(-1) ?? null;
   if (line.trials.at(-1) === done) for (const row of Object.values(line)) row.pop();
   line.trials.push(done);
-  line.best.push(progress.best_us);
+  line.best.push(best);
+  line.expected.push(expected);
   // The framework's time is one figure: its line runs over all trials.
   line.baseline = line.best.map(() => baseline);
-  chart.setAttribute("aria-label", `Best latency after ${done} trials: ${micros(line.best.at(-1))}`);
-  if (plot) plot.setData([line.trials, line.best, line.baseline]);
+  const words = best === null ? `Expected latency after ${done} trials: ${micros(expected)}` : `Best latency after ${done} trials: ${micros(best)}`;
+  chart.setAttribute("aria-label", simulated ? words.replace("latency", "simulated latency") : words);
+  if (plot) plot.setData(Object.values(line));
   else draw();
 }
 
@@ -52,11 +60,14 @@ async function refreshSummary() {
   if (!answer.ok || answer.redirected) return;
   summary.innerHTML = await answer.text();
   const found = summary.firstElementChild.dataset.plan;
-  if (found && found !== plan) {
-    const picture = document.querySelector(".picture img");
-    picture.src = `/v1/plans/${found}/svg`;
-    picture.alt = "The program with its kernels as coloured groups";
-  }
+  if (found && found !== plan) showPlan(found);
+}
+
+function showPlan(plan) {
+  const root = document.querySelector(".graph");
+  root.dataset.src = `/v1/plans/${plan}/svg`;
+  root.dataset.detail = `/plans/${plan}/groups/`;
+  root.dispatchEvent(new Event("graph-changed"));
 }
 
 function later() {
@@ -67,7 +78,7 @@ const source = new EventSource(chart.dataset.events);
 for (const kind of ["state", "progress", "trial", "group", "cover", "plan", "log"]) {
   source.addEventListener(kind, (event) => {
     const { data } = JSON.parse(event.data);
-    if (kind === "progress" || kind === "cover") add(data);
+    if (kind === "progress" || kind === "cover") add(kind, data);
     later();
     if (kind === "state" && TERMINAL.includes(data.state)) source.close();
   });

@@ -8,7 +8,6 @@ from typing import Any
 
 from db.store import Store
 from kernel_gen.records import Job, JobEvent
-from kernel_gen.runtime.plan import Kernel, Plan
 from service.dashboard.numbers import show_us
 
 _LOG_LINES = 12
@@ -91,38 +90,3 @@ def _state_sentence(data: dict[str, Any]) -> str:
     if data.get("cancel_requested"):
         return f"{state}: cancellation was asked for"
     return state
-
-
-@dataclass(frozen=True, slots=True)
-class KernelRow:
-    """One kernel of a plan for people."""
-
-    number: int
-    kernel: Kernel
-    measured_us: float | None
-    decisions: tuple[str, ...]
-
-    @property
-    def pipes(self) -> str:
-        """How busy each pipe of a simulated NPU was, the busiest first; empty for others."""
-        measured = self.kernel.measurement
-        shares = sorted(measured.pipes if measured else (), key=lambda pipe: -pipe[1])
-        return ", ".join(f"{name} {share:.0%}" for name, share in shares)
-
-
-def kernel_rows(plan: Plan) -> list[KernelRow]:
-    """Kernels in execution order."""
-    return [
-        KernelRow(
-            number,
-            kernel,
-            None if kernel.measurement is None else kernel.measurement.median_us,
-            tuple(_decision(d.kind, dict(d.args)) for d in kernel.schedule.decisions),
-        )
-        for number, kernel in enumerate(plan.kernels)
-    ]
-
-
-def _decision(kind: str, args: dict[str, Any]) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in args.items())
-    return f"{kind}({said})"

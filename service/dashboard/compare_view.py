@@ -1,0 +1,140 @@
+"""Two plans side by side: the groups that hold the same ops stand in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from kernel_gen.runtime.plan import Plan
+from service.dashboard.plan_view import GroupRow, PlanView
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Groups of both plans that share ops. `said` is what changed between them, in words."""
+
+    left: tuple[GroupRow, ...]
+    right: tuple[GroupRow, ...]
+    said: tuple[str, ...]
+
+    @property
+    def left_us(self) -> float | None:
+        return _sum(self.left)
+
+    @property
+    def right_us(self) -> float | None:
+        return _sum(self.right)
+
+    @property
+    def difference_us(self) -> float:
+        """Right minus left, all of it where the ops are in one plan only; 0 if not known."""
+        left = self.left_us if self.left else 0.0
+        right = self.right_us if self.right else 0.0
+        return 0.0 if left is None or right is None else right - left
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`pairs` with the largest difference first; `warnings` say what makes times incomparable."""
+
+    left: PlanView
+    right: PlanView
+    pairs: tuple[Pair, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def longest_us(self) -> float:
+        times = [t for pair in self.pairs for t in (pair.left_us, pair.right_us) if t]
+        return max(times, default=1.0)
+
+
+def compare(left: PlanView, right: PlanView) -> Comparison:
+    """Both plans, row by row."""
+    same = left.plan.program == right.plan.program
+    keys = [_by_node, _by_node] if same else [_by_ops, _by_ops]
+    found = _together(keys[0](left), keys[1](right))
+    pairs = [
+        Pair(tuple(ours), tuple(theirs), _said(ours, theirs))
+        for ours, theirs in found
+        if any(row.code != "constant" for row in (*ours, *theirs))
+    ]
+    pairs.sort(key=lambda pair: -abs(pair.difference_us))
+    return Comparison(left, right, tuple(pairs), _warnings(left.plan, right.plan, same))
+
+
+Keyed = Sequence[tuple[GroupRow, frozenset[Hashable]]]
+
+
+def _by_node(view: PlanView) -> Keyed:
+    """Groups of one program meet in its nodes."""
+    return [(row, frozenset(view.plan.cover.groups[row.number].nodes)) for row in view.rows]
+
+
+def _by_ops(view: PlanView) -> Keyed:
+    """Groups of different programs meet where they hold the same ops, the first with the first."""
+    seen: dict[tuple[str, ...], int] = {}
+    found: list[tuple[GroupRow, frozenset[Hashable]]] = []
+    for row in view.rows:
+        seen[row.ops] = seen.get(row.ops, 0) + 1
+        found.append((row, frozenset({(row.ops, seen[row.ops])})))
+    return found
+
+
+def _together(left: Keyed, right: Keyed) -> list[tuple[list[GroupRow], list[GroupRow]]]:
+    """Connected parts: rows of either side that share a key, directly or through others."""
+    parts: list[tuple[set[Hashable], list[GroupRow], list[GroupRow]]] = []
+    for side, keyed in ((1, left), (2, right)):
+        for row, keys in keyed:
+            meeting = [part for part in parts if part[0] & keys]
+            joined: tuple[set[Hashable], list[GroupRow], list[GroupRow]] = (set(keys), [], [])
+            for part in meeting:
+                joined[0].update(part[0])
+                joined[1].extend(part[1])
+                joined[2].extend(part[2])
+                parts.remove(part)
+            (joined[1] if side == 1 else joined[2]).append(row)
+            parts.append(joined)
+    return [(ours, theirs) for _, ours, theirs in parts]
+
+
+def _said(ours: Sequence[GroupRow], theirs: Sequence[GroupRow]) -> tuple[str, ...]:
+    if not ours or not theirs:
+        return ("only in the right plan" if theirs else "only in the left plan",)
+    if len(ours) != len(theirs):
+        return (f"{_count(ours)} became {_count(theirs)}",)
+    if len(ours) > 1:
+        return ("cut differently",)
+    return tuple(_changes(ours[0], theirs[0])) or ("the same kernel",)
+
+
+def _count(rows: Sequence[GroupRow]) -> str:
+    return f"{len(rows)} group{'s' if len(rows) != 1 else ''}"
+
+
+def _changes(ours: GroupRow, theirs: GroupRow) -> Iterable[str]:
+    if ours.ops != theirs.ops:
+        yield "other ops"
+    if ours.runs_as != theirs.runs_as:
+        yield f"{ours.runs_as} became {theirs.runs_as}"
+    elif ours.kernel and theirs.kernel:
+        before, after = (set(row.kernel.schedule.decisions) for row in (ours, theirs) if row.kernel)
+        if before != after:
+            yield f"{len(before ^ after)} decisions of the schedule differ"
+
+
+def _warnings(left: Plan, right: Plan, same: bool) -> tuple[str, ...]:
+    found = []
+    if left.target.key != right.target.key:
+        found.append(
+            f"The plans are for different targets ({left.target.key}, {right.target.key}): "
+            "their times do not compare."
+        )
+    if not same:
+        found.append("The plans cut different programs: groups with the same ops are set in a row.")
+    return tuple(found)
+
+
+def _sum(rows: Sequence[GroupRow]) -> float | None:
+    times = [row.time.after_us for row in rows]
+    known = [time for time in times if time is not None]
+    return sum(known) if times and len(known) == len(times) else None

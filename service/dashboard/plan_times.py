@@ -1,0 +1,98 @@
+"""Times of a plan's groups, before and after: what its kernels take, and what the same ops took
+one by one.
+
+`before` is the framework's time for each op alone, as the job timed it. A simulated device has no
+framework: there it is our best kernel for each op alone. Both leave out what was never timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kernel_gen.codec import digest
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.group import FusionGroup, Group
+from kernel_gen.fusion.lower import lower
+from kernel_gen.fusion.region import make_group
+from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.ir.types import ValueDomain
+from kernel_gen.records import Trial
+from kernel_gen.runtime.device_names import is_simulated
+from kernel_gen.runtime.plan import Plan
+from tuner.domains import value_domains
+from tuner.extract import extract
+from tuner.session import LIBRARY_TEMPLATE
+
+_FREE = (OpKind.VIEW, OpKind.SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTime:
+    """Microseconds of one group; None where something in it was not timed."""
+
+    before_us: float | None
+    after_us: float | None
+
+
+def group_times(plan: Plan, trials: Iterable[Trial], numerics: str) -> tuple[GroupTime, ...]:
+    """One entry per group of the plan's cover, from the trials of the job that found it."""
+    book = _Book(plan, trials, numerics)
+    kernels = iter(plan.kernels)
+    taken: set[int] = set()
+    found: list[GroupTime] = []
+    for group in plan.cover.groups:
+        measured = next(kernels).measurement if isinstance(group, FusionGroup) else None
+        after = measured.median_us if measured else book.framework_us(group)
+        own = [node for node in group.nodes if node not in taken]  # recomputed ones count once
+        taken.update(own)
+        found.append(GroupTime(book.alone_us(own), after))
+    return tuple(found)
+
+
+class _Book:
+    """What the parts of a plan's program took by themselves."""
+
+    def __init__(self, plan: Plan, trials: Iterable[Trial], numerics: str) -> None:
+        self._plan, self._numerics = plan, numerics
+        self._simulated = is_simulated(plan.target)
+        self._domains: tuple[ValueDomain, ...] = value_domains(plan.program)
+        self._library, self._kernels = _best(trials)
+
+    def framework_us(self, group: Group) -> float | None:
+        """The framework's time for a group that it runs; 0 for what runs once, at bind time."""
+        if getattr(group, "is_constant", False):
+            return 0.0
+        program = self._plan.program
+        part = extract(program, group.nodes, group.inputs, group.outputs, self._domains)
+        return self._library.get(part.digest)
+
+    def alone_us(self, nodes: Iterable[int]) -> float | None:
+        """Sum over the nodes, each alone; views that nobody timed are free."""
+        total = 0.0
+        for node in nodes:
+            time = self._node_us(node)
+            if time is None and spec(self._plan.program.nodes[node].op).kind not in _FREE:
+                return None
+            total += time or 0.0
+        return total
+
+    def _node_us(self, node: int) -> float | None:
+        group = make_group(self._plan.program, (node,))
+        if not self._simulated:
+            return self.framework_us(group)
+        if not self._kernels:
+            return None
+        lowered = lower(self._plan.program, group, self._numerics)
+        return None if isinstance(lowered, Refusal) else self._kernels.get(digest(lowered.nest))
+
+
+def _best(trials: Iterable[Trial]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Least times of framework parts and of kernels, by digest."""
+    library: dict[str, float] = {}
+    kernels: dict[str, float] = {}
+    for trial in trials:
+        if trial.median_us is not None:
+            times = library if trial.template == LIBRARY_TEMPLATE else kernels
+            times[trial.group] = min(times.get(trial.group, trial.median_us), trial.median_us)
+    return library, kernels
