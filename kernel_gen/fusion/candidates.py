@@ -276,17 +276,34 @@ class _Growth:
         refusal = refusal or self._constraints.refuse(self._program, nodes)
         if refusal is not None:
             return self._refuse(nodes, refusal)
-        good = False
-        for group in self._variants(nodes):
-            if len(group.outputs) > 1 and self._only_views(nodes):
-                return False  # copies of several views gain nothing from each other
-            answer = self._judge.judge(group)
-            if isinstance(answer, Refusal):
-                self._refuse(nodes, answer)
-            else:
-                self._found[group] = answer
-                good = True
-        return good
+        variants = self._variants(nodes)
+        if len(variants[0].outputs) > 1 and self._only_views(nodes):
+            return False  # copies of several views gain nothing from each other
+        good = [group for group in variants if self._keep(group)]
+        if not good:
+            again = self._product_alone(variants[0])
+            good = [again] if again is not None and self._keep(again) else []
+        return bool(good)
+
+    def _keep(self, group: FusionGroup) -> bool:
+        """Whether the group is a candidate; records it, or its refusal."""
+        answer = self._judge.judge(group)
+        if isinstance(answer, Refusal):
+            return self._refuse(group.nodes, answer)
+        self._found[group] = answer
+        return True
+
+    def _product_alone(self, group: FusionGroup) -> FusionGroup | None:
+        """The group without the results that stand before its product, such as a norm that others
+        read, too: another group makes those, and this one computes them again."""
+        after = mask_of(n for n in group.nodes if matrix_products(self._program.nodes[n]))
+        if not after:
+            return None
+        for node in group.nodes:
+            if self._dag.producers[node] & after:
+                after |= 1 << node
+        before = {v for v in group.outputs if not after >> self._made_by[v] & 1}
+        return _without(group, before) if 0 < len(before) < len(group.outputs) else None
 
     def _refuse(self, nodes: tuple[int, ...], refusal: Refusal) -> bool:
         computing = tuple(n for n in nodes if n not in self._constant)

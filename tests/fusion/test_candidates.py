@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fusion_cases import parameter, single, tensor
 
+from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import Constraints, Limits, candidates
@@ -147,6 +148,17 @@ def test_a_cheap_value_read_elsewhere_may_be_made_again():
     b.output(b.op("sum", y, dims=(0,), keepdim=False))
     outputs = {c.group.outputs for c in found(b.build()).groups if c.group.nodes == (0, 1)}
     assert outputs == {(1, 2), (2,)}
+
+
+def test_a_norm_that_is_returned_may_be_computed_again_before_a_product():
+    """No template returns what stands before its product: the norm is a kernel of its own, too."""
+    b = GraphBuilder()
+    x = b.input(tensor(8, 16))
+    y = b.op("layer_norm", x, parameter(b, 16), axes=1, eps=1e-5, weight=True, bias=False)
+    b.output(y)
+    b.output(b.op("linear", y, parameter(b, 32, 16)))
+    groups = [c.group for c in found(b.build(), *templates(TARGET)).groups]
+    assert [(g.nodes, len(g.outputs)) for g in groups] == [((0,), 1), ((0, 1), 1), ((1,), 1)]
 
 
 def test_rules_keep_nodes_apart_or_together_or_in_the_framework():
