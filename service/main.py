@@ -27,15 +27,16 @@ def serve(
     *,
     worker: bool = True,
     driver: bool = True,
+    devices: Sequence[str] = ("cpu",),
     command: Sequence[str] | None = None,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; must run in the main thread.
 
-    `on_ready` is called with the server's URL when it listens (port 0 picks a free one). `worker`
-    embeds a local worker in the driver; `command` replaces the driver. Raises InvalidInput if the
-    address can be reached from other machines and no API key exists, Unavailable if the port is
-    taken.
+    `on_ready` is called with the server's URL when it listens (port 0 picks a free one). Each of
+    the `devices` has a driver with a local worker, if `worker` is set; `command` replaces the driver.
+    Raises InvalidInput if the address can be reached from other machines and no API key exists,
+    Unavailable if the port is taken.
     """
     app = create_app(settings)
     listener = _listen(settings)
@@ -45,11 +46,16 @@ def serve(
                 f"{settings.host} can be reached from other machines and there is no API key: "
                 "make one with `gaf db create-key`, or listen on 127.0.0.1"
             )
-        child = command or driver_command(worker=worker)
         store: Store = app.state.context.store
-        place = {"GAF_DB": settings.db}
-        supervisor = Supervisor(child, lambda pid: _lose(store, pid), place) if driver else None
-        _run(app, listener, supervisor, lambda: on_ready(_url(settings, listener)))
+        supervisors = [
+            Supervisor(
+                command or driver_command(device, worker=worker),
+                lambda pid: _lose(store, pid),
+                {"GAF_DB": settings.db},
+            )
+            for device in (dict.fromkeys(devices) if driver else ())
+        ]
+        _run(app, listener, supervisors, lambda: on_ready(_url(settings, listener)))
     finally:
         listener.close()
         app.state.context.store.close()
@@ -58,7 +64,7 @@ def serve(
 def _run(
     app: object,
     listener: socket.socket,
-    supervisor: Supervisor | None,
+    supervisors: Sequence[Supervisor],
     ready: Callable[[], None],
 ) -> None:
     config = uvicorn.Config(
@@ -69,12 +75,14 @@ def _run(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     with _quiet_signals():
-        if supervisor is not None:
+        for supervisor in supervisors:
             supervisor.start()
         try:
             _Server(config, ready).run(sockets=[listener])
         finally:
-            if supervisor is not None:
+            for supervisor in supervisors:
+                supervisor.ask_to_stop()
+            for supervisor in supervisors:
                 supervisor.stop()
 
 

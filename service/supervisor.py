@@ -21,12 +21,12 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _HEALTHY_SECONDS = 60.0  # a driver that lived this long is started again without delay
 
 
-def driver_command(*, worker: bool) -> list[str]:
-    """The command line of the job driver, which takes its store from GAF_DB: other users of the
-    machine see command lines, and a URL may hold a password."""
+def driver_command(device: str = "cpu", *, worker: bool) -> list[str]:
+    """The command line of a device's job driver, which takes its store from GAF_DB: other users of
+    the machine see command lines, and a URL may hold a password."""
     flag = "--worker" if worker else "--no-worker"
     # -P keeps folders of the user's project that are called `db` or `tuner` out of the way.
-    return [sys.executable, "-P", "-m", "tuner.driver", flag]
+    return [sys.executable, "-P", "-m", "tuner.driver", flag, "--device", device]
 
 
 class Supervisor:
@@ -51,6 +51,10 @@ class Supervisor:
 
     def start(self) -> None:
         self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Begin what `stop` ends, so that several supervisors stop at once."""
+        self._stopping.set()
 
     def stop(self) -> None:
         """End the child in order, by force after 20 s; returns when it has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,19 +12,26 @@ from service.dashboard.plan_view import GroupRow, PlanView
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Groups of both plans that share ops. `said` is what changed between them, in words."""
+    """Groups of both plans that share ops. `said` is what changed between them, in words; `times`
+    counts equal layers that changed alike, whose times are added up."""
 
     left: tuple[GroupRow, ...]
     right: tuple[GroupRow, ...]
     said: tuple[str, ...]
+    times: int = 1
 
     @property
     def left_us(self) -> float | None:
-        return _sum(self.left)
+        return _sum(self.left, self.times)
 
     @property
     def right_us(self) -> float | None:
-        return _sum(self.right)
+        return _sum(self.right, self.times)
+
+    @property
+    def kind(self) -> object:
+        """Equal for pairs that are the same work done in the same two ways."""
+        return tuple(tuple(row.kind for row in side) for side in (self.left, self.right))
 
     @property
     def difference_us(self) -> float:
@@ -58,8 +66,16 @@ def compare(left: PlanView, right: PlanView) -> Comparison:
         for ours, theirs in found
         if any(row.code != "constant" for row in (*ours, *theirs))
     ]
-    pairs.sort(key=lambda pair: -abs(pair.difference_us))
-    return Comparison(left, right, tuple(pairs), _warnings(left.plan, right.plan, same))
+    merged = sorted(_merged(pairs), key=lambda pair: -abs(pair.difference_us))
+    return Comparison(left, right, tuple(merged), _warnings(left.plan, right.plan, same))
+
+
+def _merged(pairs: Iterable[Pair]) -> list[Pair]:
+    """Equal pairs as one."""
+    alike: dict[object, list[Pair]] = {}
+    for pair in pairs:
+        alike.setdefault(pair.kind, []).append(pair)
+    return [dataclasses.replace(found[0], times=len(found)) for found in alike.values()]
 
 
 Keyed = Sequence[tuple[GroupRow, frozenset[Hashable]]]
@@ -134,7 +150,6 @@ def _warnings(left: Plan, right: Plan, same: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _sum(rows: Sequence[GroupRow]) -> float | None:
-    times = [row.time.after_us for row in rows]
-    known = [time for time in times if time is not None]
-    return sum(known) if times and len(known) == len(times) else None
+def _sum(rows: Sequence[GroupRow], times: int) -> float | None:
+    known = [row.time.after_us for row in rows if row.time.after_us is not None]
+    return times * sum(known) if rows and len(known) == len(rows) else None

@@ -236,7 +236,8 @@ def roofline(plan_id: str, rows: Sequence[GroupRow], limits: Roofline) -> Plot |
     peak = max(limits.rate(work) for _, work, _ in computing)
     slowest, fastest = limits.levels[-1], limits.levels[0]
     intensities = [work.intensity for _, work, _ in computing]
-    x = scale_of([*intensities, 2 * peak / slowest.bytes_per_second], log=True)
+    ridge = peak / slowest.bytes_per_second  # operations per byte from which memory does not bind
+    x = scale_of([*intensities, ridge / 4, 2 * ridge], log=True)
     y = scale_of([*rates, peak, x.low * slowest.bytes_per_second], log=True)
     lines = [Line(x.low, peak, x.high, peak, "limit", f"peak {show_rate(peak)}op/s")]
     for level in dict.fromkeys((slowest, fastest)):

@@ -213,6 +213,7 @@ class Drawing {
     const node = this.hits[this.hit];
     node.classList.add("now");
     if (this.view.box.width > 3 * this.svg.clientWidth) this.view.fitWidth();
+    this.canvas.scrollIntoView({ block: "nearest" });
     this.view.centre(node);
     this.found.textContent = `${this.hit + 1} of ${this.hits.length}`;
     this.pick(node);

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.fixtures.server import Service, running, settings
+from tests.service.browsing import opened
 
 _CHROMIUM = "/usr/bin/chromium"
 
@@ -46,20 +47,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, sqlite_service: Service) -> Iterator[Page]:
-    """A blank page whose relative URLs are the service's. Errors in the page fail the test, and
-    so do requests to any other host."""
-    context = browser.new_context(base_url=sqlite_service.url)
-    context.set_default_timeout(15_000)
-    opened = context.new_page()
-    troubles: list[str] = []
-    opened.on("pageerror", lambda error: troubles.append(str(error)))
-    opened.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
-    opened.on(
-        "request",
-        lambda asked: (
-            None if asked.url.startswith(sqlite_service.url) else troubles.append(asked.url)
-        ),
-    )
-    yield opened
-    context.close()
-    assert troubles == []
+    """A blank page of the service with an empty database."""
+    with opened(browser, sqlite_service) as blank:
+        yield blank

@@ -12,6 +12,7 @@ from db.leases import Lease
 from kernel_gen.records import Failure, JobState, Stage
 from tests.fixtures import samples
 from tests.fixtures.server import Service
+from tests.service.browsing import assert_no_sideways_scroll
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -30,11 +31,6 @@ def claimed(service: Service, rows: int = 4) -> Lease:
 def progress(service: Service, lease: Lease, done: int, best_us: float) -> None:
     data = {"phase": "tune-groups", "done": done, "total": 20, "best_us": best_us}
     service.store.events.append(lease, "progress", data | {"remaining_seconds": 4.0})
-
-
-def assert_no_sideways_scroll(page: Page) -> None:
-    root = "document.documentElement"
-    assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
 
 
 def test_jobs_are_listed_and_followed_live(page: Page, sqlite_service: Service) -> None:
