@@ -76,6 +76,7 @@ GRAPHS: dict[str, tuple[Callable[[], Graph], str, dict[str, Choice]]] = {
     "softmax": (softmax_of_scores, "row", {}),
     "softmax recomputed": (softmax_of_scores, "row", {"keep": "none", "unroll": 2}),
     "softmax split": (softmax_of_scores, "row", {"threads": "split"}),
+    "softmax fetched ahead": (softmax_of_scores, "row", {"ahead": 2}),
     "norm": (add_layer_norm_gelu, "row", {}),
     "norm, rows side by side": (add_layer_norm_gelu, "row", {"rows": 2, "unroll": 1}),
     "norm streamed": (add_layer_norm_gelu, "row", {"stream": 1, "keep": "all"}),

@@ -42,7 +42,7 @@ def drawn(count: int, number: int, max_nodes: int) -> list[Drawn]:
 @pytest.mark.parametrize("max_nodes", [2, 5, 10])
 def test_random_graphs(compiler: Compiler, level: Target, max_nodes: int) -> None:
     number = max_nodes + level.vector_bytes
-    assert check_random_graphs(compiler, level, 20, number, max_nodes) > 20
+    assert check_random_graphs(compiler, level, 20, number, max_nodes) >= 20
 
 
 def check_random_graphs(

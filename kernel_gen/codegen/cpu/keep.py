@@ -64,10 +64,15 @@ def _repeated(nest: FlatNest, phase: Phase) -> list[tuple[int, int, int]]:
     return [(s, first, last) for s, (first, last) in sorted(result.items())]
 
 
+def is_cheap(op: str) -> bool:
+    """Whether an operation is an instruction or two."""
+    return op in _CHEAP
+
+
 def _is_costly(nest: FlatNest, statement: int) -> bool:
     """Whether recomputing takes more than a few simple instructions."""
     ops = [nest.statements[s] for s in closure(nest, [statement], frozenset(reductions(nest)))]
-    return any(isinstance(s, Compute) and s.op not in _CHEAP for s in ops)
+    return any(isinstance(s, Compute) and not is_cheap(s.op) for s in ops)
 
 
 def _with_slots(chosen: list[tuple[int, int, int]]) -> tuple[Kept, ...]:

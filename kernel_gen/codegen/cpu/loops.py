@@ -13,7 +13,9 @@ from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStore, flatten
 from kernel_gen.codegen.cpu.phases import closure, reductions, stage_roots
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
+    AHEAD,
     by_contiguity,
+    first_ahead,
     first_threads,
     kept_in,
     lanes_for,
@@ -63,6 +65,7 @@ class LoopsTemplate:
             Parameter("keep", policies(phases)),
             Parameter("unroll", unrolls(phases[0])),
             Parameter("rows", (1, 2, 4, 8)),
+            Parameter("ahead", AHEAD),
             Parameter("stream", stream_choices(prepared(nest)[0])),
             Parameter("threads", ("one", "all")),
         )
@@ -73,10 +76,11 @@ class LoopsTemplate:
             "keep": keep[-1],
             "unroll": unroll[-1],
             "rows": 4,
+            "ahead": first_ahead(prepared(nest)[0], target),
             "stream": 0,
             "threads": first_threads(prepared(nest)[0]),
         }
-        lean = {**best, "cross": 0, "keep": "none", "unroll": 1, "rows": 1}
+        lean = {**best, "cross": 0, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
         points = [best, {**best, "unroll": 1}, {**best, "cross": 0}, lean]
         return Space(parameters, tuple(dict.fromkeys(tuple(p.items()) for p in points)))
 
@@ -103,6 +107,7 @@ class LoopsTemplate:
                 axis,
                 units=int(str(choice(schedule, "rows"))) if _by_blocks(staged, axis) else 1,
                 unroll=int(str(choice(schedule, "unroll"))) if axis in staged.phase.inner else 1,
+                ahead=int(str(choice(schedule, "ahead"))),
                 kept=kept_in(staged, str(choice(schedule, "keep")), axis),
             )
             return config, lanes_for(staged, target, axis)

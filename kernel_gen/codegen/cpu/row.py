@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
+    AHEAD,
     by_contiguity,
+    first_ahead,
     first_threads,
     is_static,
     kept_in,
@@ -82,13 +84,18 @@ class RowTemplate:
             Parameter("keep", policies((staged,))),
             Parameter("unroll", (1,) if self.columns else unrolls(staged)),
             Parameter("rows", units),
+            Parameter("ahead", (0,) if self.columns else AHEAD),
             Parameter("stream", stream_choices(prepared(nest)[0])),
             Parameter("threads", ("one", "all", "split")),
         )
-        return Space(parameters, self._seeds(staged, axes, parameters))
+        return Space(parameters, self._seeds(staged, target, axes, parameters))
 
     def _seeds(
-        self, staged: StagedPhase, axes: list[str], parameters: tuple[Parameter, ...]
+        self,
+        staged: StagedPhase,
+        target: Target,
+        axes: list[str],
+        parameters: tuple[Parameter, ...],
     ) -> tuple[tuple[tuple[str, Choice], ...], ...]:
         few = _rows(staged) < (256 if self.columns else 8)
         keep, threads = parameters[1].choices, first_threads(staged.nest)
@@ -97,10 +104,11 @@ class RowTemplate:
             "keep": "all" if "all" in keep else keep[-1],
             "unroll": parameters[2].choices[-1],
             "rows": 4 if self.columns else 1,
+            "ahead": 0 if self.columns or few else first_ahead(staged.nest, target),
             "stream": 0,
             "threads": "split" if few and threads == "all" else threads,
         }
-        lean = {**best, "keep": "none", "unroll": 1, "rows": 1}
+        lean = {**best, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
         streamed = {**best, "stream": 1}
         return tuple(tuple(p.items()) for p in (best, streamed, lean))
 
@@ -126,6 +134,7 @@ class RowTemplate:
                 units=int(str(choice(schedule, "rows"))),
                 unroll=int(str(choice(schedule, "unroll"))),
                 split=threads == "split",
+                ahead=int(str(choice(schedule, "ahead"))),
                 kept=kept_in(staged, str(choice(schedule, "keep")), axis),
             )
             return config, lanes_for(staged, target, axis)

@@ -14,13 +14,15 @@ class RowConfig:
 
     `vector` is the vectorised axis (None: scalars). `units` is how many rows (or vectors of rows,
     where the vector axis is an outer one) run side by side; `unroll` how many vectors of the inner
-    axis do. `split`: threads share each row's inner loop instead of sharing the rows.
+    axis do. `split`: threads share each row's inner loop instead of sharing the rows. `ahead`: how
+    many blocks of rows ahead operands are fetched, 0 for none.
     """
 
     vector: str | None
     units: int = 1
     unroll: int = 1
     split: bool = False
+    ahead: int = 0
     kept: tuple[Kept, ...] = ()
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.accumulators import StageAccumulators
+from kernel_gen.codegen.cpu.ahead import fetch_ahead
 from kernel_gen.codegen.cpu.crossing import Crossing
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.keep import Kept
@@ -53,6 +54,9 @@ class RowEmitter:
         self.lanes = emitter.lanes.count
         self.row_vector = config.vector in phase.outer
         self.inner_vector = config.vector in phase.inner
+        self.ahead = fetch_ahead(
+            self.nest, phase, config.vector, config.kept, config.ahead * config.units
+        )
         self.crossing = self._crossing()
 
     def _crossing(self) -> Crossing | None:
@@ -216,6 +220,8 @@ class RowEmitter:
             for unit in walk.units:
                 cell = column.inline(unit.axes)
                 cell.values.update(unit.scope.values)
+                if self.ahead is not None and self.ahead.stage == walk.number:
+                    self.ahead.fetch(self.nest, self.emitter.addresses, cell, u * self.lanes)
                 self._reload(cell, unit, walk.number)
                 for r in walk.stage.reduces:
                     walk.sums.step(cell, r, unit.number, u)

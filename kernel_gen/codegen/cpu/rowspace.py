@@ -20,6 +20,8 @@ from kernel_gen.schedule.schedule import Choice
 _KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
 _FEW_OUTPUTS = 3  # each of which may be stored past the cache alone
 _SMALL_ELEMS = 1 << 14  # a few microseconds of elementwise work, what a thread team costs
+AHEAD = (0, 1, 2, 4)
+"""Choices of the parameter "ahead": blocks of rows."""
 
 
 def prepared(nest: LoopNest, *, cross: bool = False) -> tuple[FlatNest, StagedPlan]:
@@ -79,6 +81,13 @@ def streamed(nest: FlatNest, stream: Choice) -> frozenset[int]:
     if stream in (0, 1):
         return frozenset(outputs if stream else ())
     return frozenset([outputs[int(stream) - 2]])
+
+
+def first_ahead(nest: FlatNest, target: Target) -> int:
+    """The first guess of the parameter "ahead": operands beyond the second-level cache."""
+    kinds = [b.type for b in nest.buffers]
+    known = [k.nbytes for k in kinds if all(isinstance(d, int) for d in k.shape)]
+    return AHEAD[1] if sum(known) > target.l2_bytes else 0
 
 
 def first_threads(nest: FlatNest) -> str:

@@ -108,15 +108,16 @@ static inline gaf_f32x8 gaf_min_f32x8(gaf_f32x8 a, gaf_f32x8 b) {
 #ifndef H_gaf_exp_f32x8
 #define H_gaf_exp_f32x8
 static inline gaf_f32x8 gaf_exp_f32x8(gaf_f32x8 x) {
-  const gaf_f32x8 low = -104.0f + (gaf_f32x8){}, high = 89.0f + (gaf_f32x8){};
-  x = gaf_min_f32x8(high, gaf_max_f32x8(low, x)); /* a NaN stays */
+  const gaf_f32x8 high = 89.0f + (gaf_f32x8){};
+  const gaf_i32x8 gone = x < -104.0f;
+  x = gone ? (gaf_f32x8){} : gaf_min_f32x8(high, x); /* a NaN stays */
   const gaf_f32x8 t = x * 1.44269504088896341f + 12582912.0f, k = t - 12582912.0f;
   const gaf_f32x8 r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
   const gaf_f32x8 r2 = r * r;
   gaf_f32x8 p = (0.0013818938750773668f * r + 0.008368703536689281f) * r2 +
         (0.04166828840970993f * r + 0.1666652113199234f);
   p = (p * r + 0.4999999403953552f) * r2 + r;
-  return gaf_scale_f32x8(p + 1.0f, t);
+  return gone ? (gaf_f32x8){} : gaf_scale_f32x8(p + 1.0f, t);
 }
 #endif
 #ifndef H_gaf_fold_add_f32x8m4

@@ -1,0 +1,40 @@
+"""Rows fetched ahead: which stage fetches what."""
+
+from __future__ import annotations
+
+from kernel_gen.codegen.cpu.ahead import fetch_ahead
+from kernel_gen.codegen.cpu.keep import kept_values
+from kernel_gen.codegen.cpu.rowspace import prepared
+from tests.codegen.kernel_graphs import case_of, single, tensor
+
+
+def test_the_exponentials_of_a_softmax_cover_the_next_row() -> None:
+    nest = case_of(single("softmax", tensor(8, 100), dim=1)).lowered.nest
+    _, plan = prepared(nest)
+    staged = plan.phases[0]
+    vector = staged.phase.inner[0]
+    kept = kept_values(staged.nest, staged.phase, "costly")
+    ahead = fetch_ahead(staged.nest, staged.phase, vector, kept, 2)
+    assert ahead is not None
+    assert (ahead.stage, ahead.axis, ahead.rows) == (1, staged.phase.outer[-1], 2)
+    assert [load.buffer for load in ahead.loads] == [0]
+    assert fetch_ahead(staged.nest, staged.phase, vector, kept, 0) is None
+    assert fetch_ahead(staged.nest, staged.phase, staged.phase.outer[-1], kept, 2) is None
+
+
+def test_what_all_rows_share_is_not_fetched() -> None:
+    norm = single(
+        "layer_norm",
+        tensor(8, 100),
+        tensor(100),
+        tensor(100),
+        axes=1,
+        eps=1e-5,
+        weight=True,
+        bias=True,
+    )
+    _, plan = prepared(case_of(norm).lowered.nest)
+    staged = plan.phases[0]
+    ahead = fetch_ahead(staged.nest, staged.phase, staged.phase.inner[0], (), 1)
+    assert ahead is not None
+    assert [load.buffer for load in ahead.loads] == [0]
