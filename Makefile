@@ -9,7 +9,7 @@ PACKAGES := kernel_gen cost_models db tuner service graph_autofusion
 SOURCES := $(PACKAGES) benchmarks examples tests
 export RAY_USAGE_STATS_ENABLED := 0
 
-.PHONY: help venv demo test test-fast check format bench golden soak ablation openapi clean
+.PHONY: help venv demo test test-fast check format bench golden soak ablation screenshots openapi clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -66,6 +66,13 @@ golden: $(STAMP) ## regenerate the golden texts of generated code
 
 soak: $(STAMP) ## long runs: random graphs, drivers killed at random moments
 	GAF_SOAK=1 $(BIN)/python -m pytest tests/soak -q -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+screenshots: $(STAMP) ## tune a model twice and take the pictures of docs/dashboard.md
+	@folder=$$(mktemp -d) && store="sqlite:///$$folder/store.sqlite" && \
+	for how in "--seconds 15 --numerics strict" "--seconds 40"; do \
+	  $(BIN)/gaf tune tests/service/pictured_model.py:build $$how --store $$store || exit 1; \
+	done; GAF_SCREENSHOTS=$$store $(BIN)/python -m pytest tests/service/test_screenshots.py -q -n0; \
+	rm -rf $$folder
 
 openapi: $(STAMP) ## regenerate docs/openapi.json
 	$(BIN)/python -m service.openapi > docs/openapi.json

@@ -7,7 +7,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.runtime.plan import Plan
+from kernel_gen.schedule.schedule import Schedule
 from service.dashboard.plan_view import GroupRow, PlanView
+
+_SHOWN = 4  # decisions that are named
+_SAME = (("the same kernel",), ("the same part of the framework",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def _said(ours: Sequence[GroupRow], theirs: Sequence[GroupRow]) -> tuple[str, ..
         return (f"{_count(ours)} became {_count(theirs)}",)
     if len(ours) > 1:
         return ("cut differently",)
-    return tuple(_changes(ours[0], theirs[0])) or ("the same kernel",)
+    return tuple(_changes(ours[0], theirs[0])) or _SAME[ours[0].kernel is None]
 
 
 def _count(rows: Sequence[GroupRow]) -> str:
@@ -133,9 +137,28 @@ def _changes(ours: GroupRow, theirs: GroupRow) -> Iterable[str]:
     if ours.runs_as != theirs.runs_as:
         yield f"{ours.runs_as} became {theirs.runs_as}"
     elif ours.kernel and theirs.kernel:
-        before, after = (set(row.kernel.schedule.decisions) for row in (ours, theirs) if row.kernel)
-        if before != after:
-            yield f"{len(before ^ after)} decisions of the schedule differ"
+        changed = _decisions(ours.kernel.schedule, theirs.kernel.schedule)
+        yield from changed[:_SHOWN]
+        if len(changed) > _SHOWN:
+            yield f"{len(changed) - _SHOWN} more decisions"
+
+
+def _decisions(before: Schedule, after: Schedule) -> list[str]:
+    """Arguments of decisions that differ: "tile rows 6 → 8"."""
+    old, new = _arguments(before), _arguments(after)
+    names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
+    return [f"{name} {old.get(name, '–')} → {new.get(name, '–')}" for name in names]
+
+
+def _arguments(schedule: Schedule) -> dict[str, object]:
+    """Arguments by the decision's kind and their own name; `parameter` and `value` are a pair."""
+    found: dict[str, object] = {}
+    for decision in schedule.decisions:
+        args = dict(decision.args)
+        if set(args) == {"parameter", "value"}:
+            args = {str(args["parameter"]): args["value"]}
+        found |= {f"{decision.kind} {name}": value for name, value in args.items()}
+    return found
 
 
 def _warnings(left: Plan, right: Plan, same: bool) -> tuple[str, ...]:

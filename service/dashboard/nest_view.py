@@ -26,6 +26,8 @@ _GOOD_SHARE = 0.25  # of the trials count as good: a search has few of them
 _SPREAD_ROWS = 12
 _MOST_POINTS = 400  # of a plot; every n-th trial beyond
 _LISTED = 25
+_FAR_OUT = 1.5  # times the slowest median shown: samples beyond are drawn at the edge
+_BEYOND = 5.0  # times the best: what is slower is drawn at the edge
 T = TypeVar("T")
 
 
@@ -110,7 +112,7 @@ def nest_view(store: Store, job: Job, digest: str, template: str | None) -> Nest
         row=row,
         templates=tuple(counts),
         template=chosen,
-        parameters=_parameters(fastest),
+        parameters=parameter_plots(fastest),
         importance=importance(fastest),
         spread=_spread(fastest[:_SPREAD_ROWS]),
         foreseen=foreseen([t for t in trials if t.median_us is not None]),
@@ -131,8 +133,9 @@ def _failures(trials: Sequence[Trial]) -> tuple[tuple[str, str, int], ...]:
     return tuple((code, message, count) for (code, message), count in counted.most_common(_LISTED))
 
 
-def _parameters(trials: Sequence[Trial]) -> tuple[tuple[str, Plot], ...]:
-    """One plot per parameter that took several values: its choices against latency."""
+def parameter_plots(trials: Sequence[Trial]) -> tuple[tuple[str, Plot], ...]:
+    """One plot per parameter that took several values: its choices against latency. The trials
+    are measured ones, the fastest first."""
     names = dict.fromkeys(name for trial in trials for name, _ in trial.point)
     found = [(name, _choices(trials, name)) for name in names]
     return tuple(
@@ -149,10 +152,12 @@ def _choices(trials: Sequence[Trial], name: str) -> list[int | str]:
 def _parameter(trials: Sequence[Trial], name: str, choices: Sequence[int | str]) -> Plot:
     place = {choice: float(number) for number, choice in enumerate(choices)}
     best = trials[0]
+    ceiling = _BEYOND * (best.median_us or 0.0)
     marks = [
-        Mark(
+        _mark(
             place[dict(t.point)[name]],
             t.median_us or 0.0,
+            ceiling,
             f"{name}={dict(t.point)[name]}: {show_us(t.median_us)} (trial {t.number})",
             "best" if t is best else "usual",
         )
@@ -164,10 +169,15 @@ def _parameter(trials: Sequence[Trial], name: str, choices: Sequence[int | str])
     x = scale_of(place.values(), log=False)
     return plot_of(
         f"{name} against latency, {len(marks)} trials",
-        Axis(x, name, str, words[:: max(1, len(words) // 8)]),
-        Axis(y, "latency", show_us),
+        Axis(x, "", str, words[:: max(1, len(words) // 8)]),
+        Axis(y, f"latency by {name}", show_us),
         marks,
     )
+
+
+def _mark(x: float, us: float, ceiling: float, title: str, kind: str) -> Mark:
+    """A mark that stays below the ceiling: one slow trial must not flatten all others."""
+    return Mark(x, min(us, ceiling), title, "beyond" if us > ceiling else kind)
 
 
 def importance(trials: Sequence[Trial]) -> tuple[tuple[str, float], ...]:
@@ -200,10 +210,12 @@ def _spread(trials: Sequence[Trial]) -> Plot | None:
     if all(len(result.samples_us) == 1 for _, result in taken):
         return None  # a simulator gives the same time again and again
     marks: list[Mark] = []
+    edge = _FAR_OUT * max(result.median_us for _, result in taken)
     for line, (trial, result) in enumerate(taken):
-        samples = thinned(sorted(result.samples_us), 40)
         said = f"trial {trial.number}"
-        marks += [Mark(us, line, f"{said}: sample of {show_us(us)}", "sample") for us in samples]
+        for us in thinned(sorted(result.samples_us), 40):
+            kind = "sample" if us <= edge else "beyond"
+            marks.append(Mark(min(us, edge), line, f"{said}: sample of {show_us(us)}", kind))
         middle = f"{said}: median {show_us(result.median_us)}, spread {result.spread:.1%}"
         marks.append(Mark(result.median_us, line, middle, "best"))
     last = len(taken) - 1

@@ -3,6 +3,7 @@
 
 async function refresh(part) {
   if (document.hidden || part.contains(document.activeElement)) return;
+  if (part.querySelector("[data-final]")) return; // nothing changes any more
   const answer = await fetch(part.dataset.refresh, { headers: { accept: "text/html" } });
   if (answer.ok && !answer.redirected) part.innerHTML = await answer.text();
 }

@@ -10,10 +10,19 @@ import pytest
 
 from db.errors import NotFound
 from db.store import Store
+from kernel_gen.ir.graph import attrs
 from kernel_gen.records import JobRequest, Trial
+from kernel_gen.schedule.schedule import Decision, Schedule
 from service.dashboard.compare_view import compare
 from service.dashboard.group_view import group_view
-from service.dashboard.nest_view import foreseen, importance, nest_rows, nest_view, tuned_trials
+from service.dashboard.nest_view import (
+    foreseen,
+    importance,
+    nest_rows,
+    nest_view,
+    parameter_plots,
+    tuned_trials,
+)
 from service.dashboard.plan_view import plan_view
 from service.dashboard.queue_view import lookups_of, queue_view
 from tests.fixtures import samples
@@ -177,3 +186,22 @@ def test_hit_rate_counts_exact_and_compatible_answers() -> None:
     assert (lookups.total, lookups.hits, lookups.rate) == (8, 6, 0.75)
     assert lookups.results[0][0] == "exact"
     assert lookups_of({}, 0).rate is None
+
+
+def test_one_slow_trial_does_not_flatten_the_others() -> None:
+    slow = dataclasses.replace(samples.trial(2, 900.0), point=(("tile", 1),))
+    plots = dict(parameter_plots([tiled(0, 2, 0), tiled(1, 3, 0), slow]))
+    kinds = [mark.kind for mark in plots["tile"].marks]
+    assert kinds == ["beyond", "usual", "best"]
+    assert "900 µs" in plots["tile"].marks[0].title
+
+
+def test_decisions_that_differ_are_named(store: Store) -> None:
+    plan = wide_plan(nodes=4)
+    wider = Schedule("pointwise", (Decision("tile", attrs(axis="i1", size=16)),))
+    kernel = dataclasses.replace(plan.kernels[0], schedule=wider)
+    ids = [
+        store.plans.publish(found) for found in (plan, dataclasses.replace(plan, kernels=(kernel,)))
+    ]
+    (pair,) = compare(*(plan_view(store, plan_id) for plan_id in ids)).pairs
+    assert pair.said == ("tile size 8 → 16",)
