@@ -39,8 +39,7 @@ def channels_last(program: Graph, positions: Collection[int]) -> Graph:
         for node in program.nodes:
             if node.op == "convolution" and node.output in chain and _is_depthwise(program, node):
                 weight = node.inputs[1]
-                returned = any(output.value == weight for output in program.outputs)
-                if weight in constants and not returned:
+                if weight in constants - fixed:
                     values[weight] = innermost(program.type_of(weight), 0)
     if tuple(values) == program.values:
         return program

@@ -188,3 +188,15 @@ def test_both_rules_can_be_turned_off():
     off += "  - {name: channels-last, action: none}\n"
     captured, program = ruled(Block().eval(), torch.randn(2, 8, 6, 7), off)
     assert program == captured.graph
+
+
+def test_a_callers_depthwise_weights_keep_their_layout():
+    """Where no norm is folded into them they are the program's inputs."""
+    b = GraphBuilder()
+    x = b.input(tensor(1, 8, 6, 6))
+    settings_ = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 8}
+    y = b.op("convolution", x, parameter(b, 8, 1, 3, 3), **settings_)
+    b.output(b.op("convolution", b.op("relu", y), parameter(b, 8, 1, 3, 3), **settings_))
+    program = apply_rules(b.build(), load_rules()).program
+    assert all(program.type_of(given.value).strides is None for given in program.inputs)
+    assert any(kind.strides is not None for kind in program.values)
