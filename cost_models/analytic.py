@@ -6,6 +6,7 @@ a throughput per op. Good for ranking groups; it does not see registers or instr
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from cost_models.op_costs import (
     GATHER_LOAD_PER_ELEMENT,
     vector_cycles,
 )
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import (
     BufferRole,
@@ -33,7 +35,8 @@ from kernel_gen.schedule.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Rates that `Target` does not hold. Measured on Zen 5 with AVX-512 unless said otherwise."""
+    """Rates that `Target` does not hold. Measured on Zen 5 with AVX-512 unless said otherwise;
+    `cost_models.calibrate` measures some of them on the machine at hand."""
 
     clock_ghz: float = 3.8  # 245 GFLOP/s a core over 64 fp32 operations a cycle
     memory_gb_s: float = 41.0  # copy beyond the caches, read and written, all cores
@@ -45,6 +48,12 @@ class Machine:
     fork_us: float = 3.0  # estimate: waking the threads of a warm OpenMP team
     call_us: float = 0.2  # estimate: one call through the plan
     loop_efficiency: float = 0.8  # estimate: share of peak that generated pointwise code reaches
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            rate = getattr(self, field.name)
+            if not 0 < rate < math.inf:
+                raise InvalidInput(f"machine rate {field.name}={rate}: expected a positive number")
 
 
 class AnalyticModel:

@@ -34,7 +34,7 @@ def serve(
     """Serve until SIGINT or SIGTERM; must run in the main thread.
 
     `on_ready` is called with the server's URL when it listens (port 0 picks a free one). Each of
-    the `devices` has a driver with a local worker, if `worker` is set; `command` replaces the driver.
+    the `devices` has a driver, with a local worker if `worker` is set; `command` replaces it.
     Raises InvalidInput if the address can be reached from other machines and no API key exists,
     Unavailable if the port is taken.
     """

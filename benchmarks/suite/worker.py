@@ -104,13 +104,14 @@ def _contender(order: Order) -> tuple[Built, dict[str, Any]]:
 
 
 def _probes(order: Order) -> tuple[dict[str, Run], dict[str, Any]]:
-    from benchmarks.suite.probes import Probes
+    from cost_models.probes import Probes
 
     assert order.effort is not None
     try:
         probes = Probes(order.threads)
         fma, operations = probes.fma(order.effort.dtype)
-        runs: dict[str, Run] = {**probes.copies(order.effort), "fma": fma}
+        copies = probes.copies(order.effort.read_bytes, order.effort.written_bytes)
+        runs: dict[str, Run] = {**copies, "fma": fma}
     except Exception as problem:  # noqa: BLE001 - without a compiler there is no floor, but times
         return {}, {"missing": reason(problem)}
     return runs, {"fma_operations": operations}

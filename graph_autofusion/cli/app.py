@@ -7,6 +7,7 @@ import sys
 import typer
 
 import graph_autofusion.cli.again as again
+import graph_autofusion.cli.calibrate as calibrate
 import graph_autofusion.cli.demo as demo
 import graph_autofusion.cli.doctor as doctor
 import graph_autofusion.cli.plans as plans
@@ -32,6 +33,7 @@ app.command("devices")(remote.devices)
 app.add_typer(plans.app, name="plans")
 app.command("export")(plans.export)
 app.command("import")(plans.import_)
+app.command("calibrate")(calibrate.calibrate)
 app.command("verify")(again.verify)
 app.command("replay")(again.replay)
 app.command("repro")(repro.repro)

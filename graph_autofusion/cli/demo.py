@@ -25,7 +25,7 @@ from rich.text import Text
 
 from graph_autofusion.cli.output import JsonFlag, print_json
 from graph_autofusion.client import Client
-from graph_autofusion.progress import tuning_progress
+from graph_autofusion.progress import tuning_progress, waiting
 from kernel_gen.errors import GafError, Unavailable
 from kernel_gen.records import Budget
 
@@ -72,7 +72,8 @@ def _tune_and_deploy(
                 on_event(event)
         job.wait(_STOP_SECONDS)
     _say(console, "fetching the plan in a second process")
-    facts = _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", output)
+    with waiting("running the plan"):
+        facts = _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", output)
     return {**facts, "job": job.id, "dashboard": url}
 
 
@@ -102,7 +103,8 @@ def _service(store: str, log: Path) -> Iterator[str]:
             start_new_session=True,
         )
         try:
-            _await_ready(child, url, log)
+            with waiting("starting a service"):
+                _await_ready(child, url, log)
             yield url
         finally:
             _stop(child)

@@ -16,6 +16,7 @@ import typer
 
 from graph_autofusion.cli.output import JsonFlag, print_rows
 from graph_autofusion.paths import bundle_cache_root, default_store
+from graph_autofusion.progress import waiting
 from kernel_gen.errors import GafError
 
 _SERVER = ("ray", "optuna", "highspy", "sqlalchemy", "alembic", "fastapi", "uvicorn")
@@ -34,7 +35,8 @@ class Finding:
 
 def doctor(as_json: JsonFlag = False) -> None:
     """Check compiler, devices, versions and folders; exit code 1 if something needed is missing."""
-    findings = [check() for check in CHECKS]
+    with waiting("looking at this machine"):
+        findings = [check() for check in CHECKS]
     rows = [(f.what, f.state, f.detail, f.fix) for f in findings]
     print_rows(rows, ("what", "state", "detail", "fix"), title="gaf doctor", as_json=as_json)
     if any(finding.state == "missing" for finding in findings):

@@ -19,6 +19,7 @@ from graph_autofusion.cli.output import (
     print_rows,
 )
 from graph_autofusion.client import Client
+from graph_autofusion.progress import waiting
 
 app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)
 _COLUMNS = ("id", "status", "speedup", "created", "key")
@@ -76,7 +77,7 @@ def export(
     as_json: JsonFlag = False,
 ) -> None:
     """Write a plan's signed bundle to a folder; `gaf.load(folder, model)` runs it."""
-    with Client(service, api_key) as client:
+    with Client(service, api_key) as client, waiting("fetching the bundle"):
         written = str(client.export(plan_id, folder))
     print_result({"id": plan_id, "folder": written}, written, as_json)
 
@@ -88,6 +89,6 @@ def import_(
     as_json: JsonFlag = False,
 ) -> None:
     """Publish a bundle on a service that trusts its signer."""
-    with Client(service, api_key) as client:
+    with Client(service, api_key) as client, waiting("sending the bundle"):
         plan_id = client.import_(folder)
     print_result({"id": plan_id}, f"plan {plan_id}", as_json)

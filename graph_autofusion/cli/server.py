@@ -13,6 +13,7 @@ import typer
 
 from graph_autofusion.cli.output import JsonFlag, print_line, print_result
 from graph_autofusion.paths import default_store
+from graph_autofusion.progress import waiting
 from kernel_gen.errors import Unavailable
 
 DbOption = Annotated[str, typer.Option("--db", envvar="GAF_DB", help="SQLAlchemy URL of the store")]
@@ -40,17 +41,23 @@ def serve(
     db: DbOption = "",
     worker: Annotated[bool, typer.Option(help="embed a worker on this machine")] = True,
     driver: Annotated[bool, typer.Option(help="run a job driver")] = True,
+    device: Annotated[
+        list[str] | None, typer.Option("--device", help="whose jobs are run; may be repeated [cpu]")
+    ] = None,
 ) -> None:
     """Serve REST and dashboard, with a job driver and a worker of this machine."""
     need_server()
+    from kernel_gen.runtime.device_names import checked_device
     from service.main import serve as run
     from service.settings import Settings
 
+    devices = [checked_device(name) for name in device or ("cpu",)]
     settings = Settings(db=db or default_store(), host=host, port=port)
     run(
         settings,
         worker=worker,
         driver=driver,
+        devices=devices,
         on_ready=lambda url: print_line(f"listening on {url}"),
     )
 
@@ -100,7 +107,8 @@ def upgrade(db: DbOption = "", as_json: JsonFlag = False) -> None:
     need_server()
     from db.migrate import upgrade as run
 
-    revision = run(db or default_store())
+    with waiting("upgrading the database"):
+        revision = run(db or default_store())
     print_result({"revision": revision}, f"schema revision {revision}", as_json)
 
 

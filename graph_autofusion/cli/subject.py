@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from graph_autofusion.progress import waiting
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 
@@ -36,6 +37,11 @@ def load_subject(text: str, dims: Sequence[str] = ()) -> Subject:
 
     `dims` are `NAME=SIZE`, for dimensions that a model file only names.
     """
+    with waiting("capturing the program"):
+        return _load(text, dims)
+
+
+def _load(text: str, dims: Sequence[str]) -> Subject:
     path = Path(text)
     if path.suffix == ".json":
         from kernel_gen.ir.serialize import read_graph

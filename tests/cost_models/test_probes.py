@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import graph_autofusion as gaf
-from benchmarks.suite.probes import Probes, has_bf16_dot, probe_source
-from benchmarks.suite.reference import Effort
+from cost_models.probes import Probes, has_bf16_dot, probe_source
 from cost_models.roofline import nest_bytes, nest_operations
 from kernel_gen.codegen.cpu.registry import templates as cpu_templates
 from kernel_gen.fusion.candidates import candidates
@@ -21,7 +20,7 @@ from kernel_gen.runtime.host import host_target
 @pytest.mark.parametrize(("reads", "writes"), [(10_000, 20_000), (0, 4096), (4096, 0), (3, 5)])
 def test_a_copy_writes_all_of_its_output(tmp_path: Path, reads: int, writes: int) -> None:
     probes = Probes(1, tmp_path)
-    runs = probes.copies(Effort(reads, writes, 0, "float32", 0, 0))
+    runs = probes.copies(reads, writes)
     assert set(runs) == {"copy", "stream"}
     for run in runs.values():
         run()

@@ -1,7 +1,7 @@
 """Small generated C++ probes of this machine: copies of given bytes, and the FMA rate.
 
-They are built with the project's own compiler and flags and run on the same threads as the
-contenders, in the same rounds.
+They are built with the project's own compiler and flags. Benchmarks run them beside the contenders;
+`cost_models.calibrate` takes a machine's rates from them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.suite.reference import Effort
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
@@ -127,10 +126,10 @@ class Probes:
             raise Unavailable(f"the probes do not compile: {built.message}")
         self._library = ctypes.CDLL(str(compiler.path_of(built)))
 
-    def copies(self, effort: Effort) -> dict[str, Callable[[], None]]:
+    def copies(self, read_bytes: int, written_bytes: int) -> dict[str, Callable[[], None]]:
         """A plain and a streaming copy of a workload's footprint and mix."""
         width = self._target.vector_bytes
-        reads, writes = (-(-n // width) for n in (effort.read_bytes, effort.written_bytes))
+        reads, writes = (-(-n // width) for n in (read_bytes, written_bytes))
         source, result = aligned_bytes(reads * width), aligned_bytes(writes * width)
         source.fill(1)
         result.fill(0)

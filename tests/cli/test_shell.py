@@ -1,0 +1,83 @@
+"""What a shell sees of the command: completion, progress on a terminal, exit codes, clean JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Gaf
+from tests.fixtures.server import Service
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(sys.executable).with_name("gaf")
+DOCUMENTED = (ROOT / "docs" / "cli.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("gaf calib", "calibrate"),
+        ("gaf db up", "upgrade"),
+        ("gaf plans re", "revoke"),
+        ("gaf serve --dev", "--device"),
+    ],
+)
+def test_bash_completes_commands_and_options(words: str, expected: str) -> None:
+    place = str(len(words.split()) - 1)
+    asked = {"_GAF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+    done = subprocess.run(
+        [SCRIPT], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [expected], "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_a_script(shell: str) -> None:
+    asked = {"_GAF_COMPLETE": f"source_{shell}"}
+    done = subprocess.run(
+        [SCRIPT], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "_GAF_COMPLETE" in done.stdout
+
+
+def test_exit_codes_are_those_of_the_documentation(gaf: Gaf, service: Service, home: Path) -> None:
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", DOCUMENTED, re.MULTILINE)}
+    at = ("--service", service.url)
+    seen = {
+        gaf("jobs", *at).code,
+        gaf("jobs", "no-such-job", *at).code,
+        gaf("lookup", f"gaf1:{'a' * 32}:static:{'b' * 16}:cpu-x-x86-64-c1", *at).code,
+        gaf("devices", "--service", "http://127.0.0.1:9").code,
+        gaf("serve", "--device", "gpu").code,
+    }
+    assert seen | {130} == codes  # 130 is another test's: it needs a signal
+
+
+@pytest.mark.parametrize("command", [("jobs", "x"), ("lookup", "nonsense"), ("plans",)])
+def test_errors_leave_the_json_stream_empty(gaf: Gaf, command: tuple[str, ...]) -> None:
+    found = gaf(*command, "--json", "--service", "http://127.0.0.1:9")
+    assert found.code in (2, 3)
+    assert found.output == ""
+    assert found.errors.startswith("gaf: ")
+
+
+def test_progress_is_on_the_terminal_and_json_in_the_pipe(home: Path) -> None:
+    """`gaf calibrate --json` with standard error on a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [SCRIPT, "calibrate", "--json"], stdout=subprocess.PIPE, stderr=theirs, check=False
+    )
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode(errors="replace")
+    os.close(ours)
+    assert done.returncode == 0, shown
+    assert set(json.loads(done.stdout)["rates"])
+    assert "measuring this machine" in shown
