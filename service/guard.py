@@ -22,7 +22,7 @@ _CONTENT_POLICY = (
 _ANSWER_HEADERS = (
     (b"content-security-policy", _CONTENT_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),  # "no-referrer" would hide the origin of our own forms
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 

@@ -4,13 +4,17 @@ page refreshes or asks for when they are wanted."""
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 
 from db.errors import NotFound
+from db.schema import Role
+from db.tenants import Principal
 from kernel_gen.records import JobState
-from service.api.jobs import visible_tenant
-from service.context import Context, Shared
+from service.api.jobs import cancel_job, visible_tenant
+from service.context import Context, Shared, Submitter
 from service.dashboard.group_view import op_row
 from service.dashboard.job_view import summarise
 from service.dashboard.login import Viewer
@@ -21,6 +25,7 @@ from service.paging import decode_cursor, encode_cursor
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 50
+_RECENT = 500  # jobs among which those of a graph are looked for
 
 
 @router.get("/")
@@ -53,8 +58,10 @@ def _jobs(
     before = str(decode_cursor(cursor, str)[0]) if cursor else None
     jobs = context.store.jobs.list(tenant=tenant, state=state, before=before, limit=_PAGE + 1)
     more = encode_cursor(jobs[_PAGE - 1].id) if len(jobs) > _PAGE else None
+    plans = {job.plan_id for job in jobs[:_PAGE]} - {None}
     return {
         "jobs": jobs[:_PAGE],
+        "results": {plan_id: context.store.plans.row(str(plan_id)) for plan_id in plans},
         "counts": context.store.jobs.counts(),
         "states": list(JobState),
         "state": state,
@@ -65,15 +72,25 @@ def _jobs(
 
 @router.get("/jobs/{job_id}")
 def job_page(job_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
-    job = context.store.jobs.get(job_id)
-    summary = summarise(context.store, job)
-    return page(request, "job.html", summary=summary, job=job, **_search(context, job_id))
+    values = _job(context, viewer, job_id) | _search(context, job_id)
+    return page(request, "job.html", **values)
 
 
 @router.get("/jobs/{job_id}/fragment")
 def job_fragment(job_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
-    summary = summarise(context.store, context.store.jobs.get(job_id))
-    return page(request, "job_summary.html", summary=summary, job=summary.job)
+    return page(request, "job_summary.html", **_job(context, viewer, job_id))
+
+
+def _job(context: Context, viewer: Principal, job_id: str) -> dict[str, Any]:
+    job = context.store.jobs.get(job_id)
+    own = viewer.may(Role.SUBMIT) and (job.tenant == viewer.tenant or viewer.may(Role.ADMIN))
+    return {"summary": summarise(context.store, job), "job": job, "may_cancel": own}
+
+
+@router.post("/jobs/{job_id}/cancel")
+def cancel(job_id: str, context: Shared, caller: Submitter) -> Response:
+    cancel_job(job_id, context, caller)
+    return RedirectResponse(f"/jobs/{quote(job_id)}", 303)
 
 
 @router.get("/jobs/{job_id}/nests/fragment")
@@ -106,7 +123,9 @@ def nest_page(
 @router.get("/graphs/{graph_id}")
 def graph_page(graph_id: str, request: Request, context: Shared, viewer: Viewer) -> Response:
     graph = context.store.graphs.get(graph_id)
-    return page(request, "graph.html", graph_id=graph_id, graph=graph)
+    recent = context.store.jobs.list(tenant=visible_tenant(viewer), limit=_RECENT)
+    jobs = [job for job in recent if job.request.graph_digest == graph_id]
+    return page(request, "graph.html", graph_id=graph_id, graph=graph, jobs=jobs[:_PAGE])
 
 
 @router.get("/graphs/{graph_id}/nodes/{number}/fragment")

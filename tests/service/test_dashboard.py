@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from db.leases import Lease
+from db.schema import DEFAULT_TENANT, Role
+from db.store import Store
 from kernel_gen.records import Failure, JobState, Stage
 from tests.fixtures import samples
-from tests.fixtures.server import Service
-from tests.service.browsing import assert_no_sideways_scroll
+from tests.fixtures.server import Service, running, settings
+from tests.service.browsing import assert_no_sideways_scroll, opened
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -137,3 +140,39 @@ def test_a_missing_page_is_a_page(page: Page, sqlite_service: Service) -> None:
     answer = sqlite_service.http.get("/jobs/none", headers={"Accept": "text/html"})
     assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "no job" in answer.text
+
+
+def test_a_job_is_cancelled_from_its_page(page: Page, sqlite_service: Service) -> None:
+    lease = claimed(sqlite_service)
+    page.goto(f"/jobs/{lease.job_id}")
+    page.get_by_role("button", name="Cancel the job").click()
+    expect(page.locator("#summary")).to_contain_text("cancelling")
+    assert sqlite_service.store.jobs.get(lease.job_id).cancel_requested
+    expect(page.get_by_role("button", name="Cancel the job")).to_have_count(0)
+
+
+def test_the_list_of_jobs_says_what_came_of_them(page: Page, sqlite_service: Service) -> None:
+    lease = claimed(sqlite_service)
+    plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
+    sqlite_service.store.queue.finish(lease, JobState.DONE, plan_id=plan_id)
+    page.goto("/")
+    expect(page.get_by_role("row").filter(has_text="done")).to_contain_text("10.0 µs 3.00×")
+    page.goto(f"/graphs/{lease.job.request.graph_digest}")
+    page.get_by_role("link", name=f"job {lease.job_id[:8]}").click()
+    expect(page).to_have_url(re.compile(lease.job_id))
+
+
+def test_a_reader_logs_in_looks_and_logs_out(
+    browser: Browser, sqlite_url: str, tmp_path: Path
+) -> None:
+    with Store(sqlite_url) as store:
+        key = store.tenants.create_key(DEFAULT_TENANT, "reader", Role.READ)
+    with running(settings(tmp_path, sqlite_url)) as locked, opened(browser, locked) as page:
+        lease = claimed(locked)
+        page.goto(f"/jobs/{lease.job_id}")
+        page.get_by_label("API key").fill(key)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(lease.job_id)
+        expect(page.get_by_role("button", name="Cancel the job")).to_have_count(0)
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("API key")).to_be_visible()
