@@ -17,6 +17,7 @@ from kernel_gen.frontend import exporting
 from kernel_gen.frontend.capture import split_inputs
 from kernel_gen.frontend.files import read_model
 from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.serialize import read_graph
 from kernel_gen.records import Budget
 
 
@@ -37,7 +38,8 @@ def optimize(
 ) -> OptimizedModule:
     """A drop-in for `model` that runs the fastest plan known or found for it.
 
-    `model` is a module, a function, or the path of an ONNX file or torch.export archive.
+    `model` is a module, a function, or the path of an ONNX file, a torch.export archive or the JSON
+    of a graph that holds all it needs.
 
     The program is captured at the first call, or now if `example_inputs` are given: a tensor, a
     tuple of positional arguments, or a mapping of keyword arguments. Further shapes are captured as
@@ -90,10 +92,13 @@ def capture(
 ) -> Graph:
     """The program of `model` as a Graph: structure and types, no weights.
 
-    For a path of a model file, inputs may be left out where the file names all extents. Raises
+    For a path of a model file, inputs may be left out where the file names all extents; a file of
+    graph JSON is read as it is. Raises
     UnsupportedModel where torch.export cannot trace the model, InvalidInput for a damaged file.
     """
     if isinstance(model, str | Path):
+        if Path(model).suffix == ".json":
+            return read_graph(Path(model))
         file = read_model(model)
         model = file.module
         example_inputs = file.example_inputs() if example_inputs is None else example_inputs

@@ -14,7 +14,6 @@ from graph_autofusion.http import CONNECT_SECONDS, Http, error_of, problem_of
 from graph_autofusion.job import Job
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
-from kernel_gen.ir.serialize import read_graph
 from kernel_gen.records import Budget, JobRequest, JobState
 from kernel_gen.runtime.bundle import write_files
 from kernel_gen.runtime.bundle_format import plan_of_files
@@ -233,8 +232,6 @@ def _graph_of(
 ) -> Graph:
     if isinstance(model, Graph):
         return model
-    if isinstance(model, str | Path) and Path(model).suffix == ".json":
-        return read_graph(Path(model))
     from graph_autofusion.api import capture
 
     return capture(model, example_inputs, dynamic_shapes)

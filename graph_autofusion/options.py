@@ -13,6 +13,13 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget
 
 DEFAULT_SECONDS = 60.0
+_STORES = (
+    "sqlite://",
+    "sqlite+pysqlite://",
+    "postgres://",
+    "postgresql://",
+    "postgresql+psycopg://",
+)
 
 
 class OnMiss(StrEnum):
@@ -68,7 +75,7 @@ def parse_options(
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
     """Checked options with defaults from the environment (GAF_SERVICE, GAF_STORE)."""
-    service = _parse_url("service", service) or environ.get("GAF_SERVICE") or None
+    service = _parse_service(service, environ.get("GAF_SERVICE"))
     default_miss = OnMiss.QUEUE if service else OnMiss.TUNE
     return Options(
         device=_parse_device(device),
@@ -86,11 +93,18 @@ def parse_options(
 
 def _parse_store(store: Any, default: str | None) -> str | None:
     name, url = ("store", _parse_url("store", store)) if store else ("GAF_STORE", default or None)
-    if url is not None and "://" not in url:
+    if url is not None and not url.startswith(_STORES):
         raise InvalidInput(
             f"{name} is {url!r}: expected sqlite:///FILE or postgresql://USER@HOST/NAME"
         )
     return url
+
+
+def _parse_service(service: Any, default: str | None) -> str | None:
+    name, url = ("service", _parse_url("service", service)) if service else ("GAF_SERVICE", default)
+    if url and not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"{name} is {url!r}: expected http://HOST:PORT or https://HOST")
+    return url or None
 
 
 def _parse_device(device: str) -> str:

@@ -113,10 +113,15 @@ class Budget:
     trials: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seconds <= 7 * 86400:
-            raise InvalidInput(f"budget of {self.seconds} seconds: expected 0 to 604800")
-        if self.trials is not None and not 0 <= self.trials <= 1_000_000:
-            raise InvalidInput(f"budget of {self.trials} trials: expected 0 to 1000000")
+        if not (_is_number(self.seconds) and 0 <= self.seconds <= 7 * 86400):
+            raise InvalidInput(f"budget of {self.seconds!r} seconds: expected 0 to 604800")
+        whole = _is_number(self.trials) and isinstance(self.trials, int)
+        if self.trials is not None and not (whole and 0 <= self.trials <= 1_000_000):
+            raise InvalidInput(f"budget of {self.trials!r} trials: expected 0 to 1000000")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class JobState(StrEnum):

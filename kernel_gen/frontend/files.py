@@ -1,4 +1,5 @@
-"""Models in files: ONNX, torch.export archives, TorchScript; and what to do about other kinds."""
+"""Models in files: ONNX, torch.export archives, TorchScript, graph JSON; and what to do about other
+kinds."""
 
 from __future__ import annotations
 
@@ -13,8 +14,10 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import InvalidInput, Unavailable, UnsupportedModel
+from kernel_gen.frontend.dtypes import to_torch
+from kernel_gen.ir.serialize import read_graph
 
-KINDS = (".onnx", ".pt2", ".pt", ".pth", ".ts")
+KINDS = (".onnx", ".pt2", ".json", ".pt", ".pth", ".ts")
 _THROUGH_ONNX = "convert it to ONNX with {tool} and pass the .onnx file"
 _ADVICE = {
     ".pb": _THROUGH_ONNX.format(tool="`python -m tf2onnx.convert --graphdef`"),
@@ -56,6 +59,8 @@ def read_model(path: str | Path) -> FileModel:
             return of_onnx(source)
         case ".pt2":
             return of_program(_archive(source), str(source))
+        case ".json":
+            return _graph(source)
         case ".pt" | ".pth" | ".ts":
             return _script(source)
         case suffix:
@@ -82,6 +87,21 @@ def _archive(path: Path) -> torch.export.ExportedProgram:
     from kernel_gen.frontend.pt2 import read_pt2
 
     return read_pt2(path)
+
+
+def _graph(path: Path) -> FileModel:
+    from kernel_gen.frontend.graph_module import GraphModule
+
+    graph = read_graph(path)
+    types = [graph.type_of(given.value) for given in graph.inputs]
+    hints = {symbol.name: symbol.hint for symbol in graph.symbols}
+
+    def call(dims: Mapping[str, int]) -> tuple[torch.Tensor, ...]:
+        sizes = {**hints, **dims}
+        shapes = [tuple(n if isinstance(n, int) else sizes[n.name] for n in t.shape) for t in types]
+        return tuple(_example(to_torch(t.dtype), s) for t, s in zip(types, shapes, strict=True))
+
+    return FileModel(GraphModule(graph), call)
 
 
 def of_program(program: torch.export.ExportedProgram, name: str) -> FileModel:
