@@ -61,7 +61,7 @@ def test_mistakes_are_told_with_their_place(example: str, old: str, new: str, pl
 def test_every_op_is_listed_with_its_attributes() -> None:
     listed: dict[str, set[str]] = {}
     for ops, attributes in re.findall(r"^\| (`[^|]*) \|[^|]*\|([^|]*)\|$", PAGE, re.MULTILINE):
-        names = {name for name in re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", attributes))}
+        names = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", attributes)))
         listed |= dict.fromkeys(re.findall(r"`(\w+)`", ops), names)
     fields = {"values", "inputs", "constants", "nodes", "outputs", "symbols"}
     assert {op: set(spec.attrs) for op, spec in OPS.items()} == {

@@ -1,4 +1,4 @@
-"""Plans without a search: the cover that fuses most, each kernel as its template first guesses it."""
+"""Plans without a search: the cover that fuses most, of the templates' first guesses."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ class ForcedSource:
 def forced_plan(graph: Graph, compiler: Compiler) -> Plan:
     """A plan for this machine under the key that `optimize` asks for."""
     ruled, target = apply_rules(graph, load_rules()), host_target()
-    found = candidates(
-        ruled.program, templates(target), target, ruled.constraints, limits=Limits()
-    )
+    found = candidates(ruled.program, templates(target), target, ruled.constraints, limits=Limits())
     cover = best_covers(ruled.program, _options(ruled.program, found), overheads=_FREE)[0].plan
     by_group = {candidate.group: candidate for candidate in found.groups}
     fused = [by_group[group] for group in cover.groups if isinstance(group, FusionGroup)]
