@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ from kernel_gen.codec import digest
 from kernel_gen.codegen.registry import templates
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import Constraints
-from kernel_gen.fusion.group import Group
 from kernel_gen.fusion.neighbours import neighbours, union_of
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph, Node
-from kernel_gen.records import Measurement, Protocol
+from kernel_gen.records import Protocol
 from kernel_gen.runtime.dot import node_label, type_label
 from kernel_gen.runtime.plan import Kernel
+from service.dashboard.numbers import show_us
+from service.dashboard.plan_times import GroupTime
 from service.dashboard.plan_view import GroupRow, PlanView
 
 _MOST_NEIGHBOURS = 12  # each one is lowered to be judged
@@ -38,7 +39,8 @@ class OpRow:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A group beside this one. `code` and `sentence` say why the two are not one kernel."""
+    """A group beside this one. `sentence` says why the two are not one kernel; `code` is empty
+    where by their own times they should be."""
 
     row: GroupRow
     code: str
@@ -76,7 +78,7 @@ def group_view(store: Store, view: PlanView, number: int) -> GroupView:
         raise NotFound(f"plan {plan.id[:16]} has no group {number}: it has {len(groups)}")
     row, program = view.rows[number], plan.program
     near = () if row.code == "constant" else neighbours(plan.cover, number)
-    judge = _judge(store, view, groups[number])
+    judge = _judge(store, view, number)
     decisions = row.kernel.schedule.decisions if row.kernel else ()
     return GroupView(
         row,
@@ -126,9 +128,10 @@ def _tried(store: Store, view: PlanView, row: GroupRow) -> str | None:
     return task if task in store.trials.ops(view.job.id) else None
 
 
-def _judge(store: Store, view: PlanView, group: Group) -> Callable[[GroupRow], Neighbour]:
-    """Says of a neighbour of `group` why it is not in it."""
-    plan, numerics = view.plan, view.job.request.numerics if view.job else "fast"
+def _judge(store: Store, view: PlanView, number: int) -> Callable[[GroupRow], Neighbour]:
+    """Says of a neighbour of the group why it is not in it."""
+    plan, group = view.plan, view.plan.cover.groups[number]
+    numerics = view.job.request.numerics if view.job else "fast"
     constraints, taking = _constraints(view), tuple(templates(plan.target))
 
     def judge(other: GroupRow) -> Neighbour:
@@ -137,16 +140,34 @@ def _judge(store: Store, view: PlanView, group: Group) -> Callable[[GroupRow], N
         if union.refusal is not None:
             return Neighbour(other, union.refusal.code, union.refusal.sentence)
         known = store.trials.of_group(union.task or "", plan.target.key, limit=1)
-        return Neighbour(other, "not-faster", _not_chosen(known[0].result if known else None))
+        both_us = known[0].median_us if known else None
+        apart_us = _total([view.rows[number].time, other.time])
+        return _possible(other, both_us, apart_us, "simulated " if view.simulated else "")
 
     return judge
 
 
-def _not_chosen(best: object) -> str:
-    """Why the search kept apart what may share a kernel."""
-    if isinstance(best, Measurement):
-        return f"One kernel for both is possible: its best trial took {best.median_us:.1f} µs."
-    return "One kernel for both is possible; the search tried none, as it expected no gain."
+def _possible(
+    other: GroupRow, both_us: float | None, apart_us: float | None, kind: str
+) -> Neighbour:
+    """Why the search kept apart what may share a kernel, by the times of the parts alone; `kind`
+    is a word before times."""
+    if both_us is None:
+        tried = "One kernel for both is possible; the search tried none, as it expected no gain."
+        return Neighbour(other, "not-faster", tried)
+    said = f"One kernel for both is possible: its best trial took {kind}{show_us(both_us)}"
+    if apart_us is None:
+        return Neighbour(other, "not-faster", f"{said}.")
+    said += f", the two apart take {kind}{show_us(apart_us)}"
+    if both_us < apart_us:
+        said += ". By these times it should be one; the program that ran fastest has them apart"
+        return Neighbour(other, "", f"{said}.")
+    return Neighbour(other, "not-faster", f"{said}.")
+
+
+def _total(times: Sequence[GroupTime]) -> float | None:
+    known = [time.after_us for time in times if time.after_us is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def _constraints(view: PlanView) -> Constraints:

@@ -13,6 +13,12 @@ from service.dashboard.numbers import show_us
 _LOG_LINES = 12
 _RECENT = 50
 _TELLING = ("cover", "progress")  # kinds of events that say how far the search is
+_PHASES = {
+    "prepare": "finding groups that may share a kernel",
+    "library": "timing the framework's ops one by one",
+    "tune-groups": "tuning kernels",
+    "whole-program": "running whole programs",
+}
 _TOLD = ("state", "log", "cover", "plan")  # kinds that the history shows
 
 
@@ -43,11 +49,12 @@ def summarise(store: Store, job: Job) -> JobSummary:
     budget = job.request.budget.seconds
     told = None if job.state.is_terminal else _last(newest, "remaining_seconds")
     left = max(0.0, float(budget - job.spent_seconds if told is None else told))
+    phase = _last(newest, "phase")
     return JobSummary(
         job=job,
         trials=store.trials.count(job.id),
         failures=tuple(sorted(failures.items(), key=lambda found: (-found[1], found[0]))),
-        phase=str(_last(newest, "phase") or ""),
+        phase=_PHASES.get(str(phase), str(phase or "")),
         best_us=row.measured_us if row else _last(newest, "best_us"),
         baseline_us=row.baseline_us if row else _last(newest, "baseline_us"),
         remaining_seconds=left,

@@ -23,7 +23,7 @@ function draw() {
   plot = new uPlot({
     ...size(),
     scales: { x: { time: false } },
-    axes: [{ ...axis, label: "trials" }, { ...axis, size: 70, values: (_, ticks) => ticks.map(micros) }],
+    axes: [{ ...axis, label: "trials", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 70, values: (_, ticks) => ticks.map(micros) }],
     series: [
       { label: "trials" },
       { label: "best program", stroke: colour("--best"), width: 2, paths: stepped, value: (_, v) => micros(v) },

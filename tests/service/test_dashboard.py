@@ -59,7 +59,7 @@ def test_jobs_are_listed_and_followed_live(page: Page, sqlite_service: Service) 
     expect(chart).to_have_attribute("aria-label", "Best latency after 3 trials: 14.0 µs")
     expect(page.get_by_role("row", name="wrong-result 1")).to_be_visible()
     expect(page.locator("#summary")).to_contain_text("4.0 s remaining")
-    expect(page.locator("#summary")).to_contain_text("tune-groups")
+    expect(page.locator("#summary")).to_contain_text("tuning kernels")
 
     plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
     sqlite_service.store.queue.finish(lease, JobState.DONE, plan_id=plan_id)

@@ -10,6 +10,9 @@ import pytest
 
 from db.errors import NotFound
 from db.store import Store
+from kernel_gen.codegen.registry import templates
+from kernel_gen.fusion.candidates import Constraints
+from kernel_gen.fusion.neighbours import union_of
 from kernel_gen.ir.graph import attrs
 from kernel_gen.records import JobRequest, Trial
 from kernel_gen.schedule.schedule import Decision, Schedule
@@ -90,7 +93,7 @@ def test_a_group_says_why_its_neighbours_are_not_in_it(store: Store, found: Sear
         near.code for row in view.rows for near in group_view(store, view, row.number).neighbours
     }
     assert "no-lowering" in reasons  # the sort's neighbour
-    assert reasons <= {"no-lowering", "two-products", "not-faster", "not-convex"}
+    assert reasons <= {"no-lowering", "two-products", "not-faster", "not-convex", ""}
     first = group_view(store, view, 0)
     assert first.decisions
     assert first.ops[0].op == "linear"
@@ -205,3 +208,25 @@ def test_decisions_that_differ_are_named(store: Store) -> None:
     ]
     (pair,) = compare(*(plan_view(store, plan_id) for plan_id in ids)).pairs
     assert pair.said == ("tile size 8 → 16",)
+
+
+@pytest.mark.parametrize(("both_us", "code"), [(9.0, "not-faster"), (4.0, "")])
+def test_a_kernel_for_both_that_was_tried_is_weighed(
+    tmp_path: Path, both_us: float, code: str
+) -> None:
+    plan = wide_plan(nodes=8)  # two groups of 3 µs each
+    union = union_of(
+        plan.program, *plan.cover.groups, tuple(templates(plan.target)), plan.target,
+        Constraints(), "fast",
+    )  # fmt: skip
+    with Store(f"sqlite:///{tmp_path}/both.sqlite") as store:
+        store.graphs.put(plan.graph)
+        store.jobs.create(samples.request(plan.graph), plan.key)
+        lease = store.queue.claim("driver")
+        assert lease is not None
+        assert union.task is not None
+        store.trials.add(lease, [samples.trial(0, both_us, group=union.task)])
+        view = plan_view(store, store.plans.publish(plan))
+        (near,) = group_view(store, view, 0).neighbours
+    assert near.code == code
+    assert f"its best trial took {both_us:.2f} µs, the two apart take 6.00 µs" in near.sentence
