@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from cost_models.analytic import Machine
+from cost_models.calibrate import machine_of
 from kernel_gen.ascend.chips import load_chip
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.loopnest import Compute, Contract, Load, LoopNest, Reduce, Statement
@@ -48,12 +49,14 @@ class Level:
 @dataclass(frozen=True, slots=True)
 class Roofline:
     """Limits of a device in operations and bytes per second. `levels` from the smallest up; the
-    last one holds anything. `source` says where the figures come from."""
+    last one holds anything. `source` says where the figures come from, `is_assumed` that they are
+    of another machine than the target's."""
 
     product_rate: float
     vector_rate: float
     levels: tuple[Level, ...]
     source: str
+    is_assumed: bool = False
 
     def level(self, work: Work) -> Level:
         """The smallest memory that holds what the kernel touches."""
@@ -78,10 +81,11 @@ class Roofline:
 
 
 def roofline_of(target: Target, machine: Machine | None = None) -> Roofline:
-    """The limits of a target, as its cost model takes them."""
+    """The limits of a target, as its cost model takes them: `machine`, else the rates kept for the
+    target here (`gaf calibrate`), else the built-in ones."""
     if target.kind is not DeviceKind.CPU:
         return _npu(target)
-    machine = machine or Machine()
+    machine = machine or machine_of(target)
     cores, lanes = target.cores, target.vector_bytes // _FP32_BYTES
     fp32 = machine.clock_ghz * 1e9 * 2 * _FMA_A_CYCLE * lanes * cores
     levels = (
@@ -89,8 +93,10 @@ def roofline_of(target: Target, machine: Machine | None = None) -> Roofline:
         Level("L3", 0.75 * target.l3_bytes, machine.l3_gb_s * 1e9),
         Level("memory", math.inf, machine.memory_gb_s * 1e9),
     )
-    source = "fp32 multiply-adds and bandwidths that the analytic cost model assumes"
-    return Roofline(fp32, fp32, levels, source)
+    assumed = machine == Machine()
+    known = "built into the cost model" if assumed else "kept by gaf calibrate"
+    source = f"fp32 multiply-adds and bandwidths {known}"
+    return Roofline(fp32, fp32, levels, source, assumed)
 
 
 def _npu(target: Target) -> Roofline:

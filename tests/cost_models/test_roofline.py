@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from cost_models.analytic import Machine
 from cost_models.roofline import Roofline, Work, roofline_of, work_of
 from kernel_gen.ir.loopnest import Axis
 from kernel_gen.ir.target import DeviceKind, Target
@@ -52,6 +53,14 @@ def test_the_longer_of_memory_and_arithmetic_binds() -> None:
     assert not roofline.is_memory_bound(busy)
     assert roofline.floor_us(busy) == pytest.approx(1e6 * busy.operations / roofline.product_rate)
     assert roofline.is_memory_bound(Work(1, 1 << 30, False))
+
+
+def test_measured_rates_are_used_and_named() -> None:
+    assert roofline_of(samples.TARGET, Machine()).is_assumed
+    measured = roofline_of(samples.TARGET, Machine(memory_gb_s=10.0))
+    assert measured.levels[-1].bytes_per_second == 10e9
+    assert "gaf calibrate" in measured.source
+    assert not measured.is_assumed
 
 
 def test_products_of_an_npu_have_a_rate_of_their_own() -> None:
