@@ -3,6 +3,7 @@ kinds."""
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.ir.serialize import read_graph
 
 KINDS = (".onnx", ".pt2", ".json", ".pt", ".pth", ".ts")
+_MOST_EXAMPLE_BYTES = 4 << 30  # of an input that is made up because a file only names its shape
 _THROUGH_ONNX = "convert it to ONNX with {tool} and pass the .onnx file"
 _ADVICE = {
     ".pb": _THROUGH_ONNX.format(tool="`python -m tf2onnx.convert --graphdef`"),
@@ -138,6 +140,11 @@ def _like(meta: Any) -> Any:
 
 def _example(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
     """Random floats; zeros of other types, which every index and token table has."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > _MOST_EXAMPLE_BYTES:
+        raise UnsupportedModel(
+            f"the file names an input of shape {shape}, {nbytes} bytes: pass example_inputs"
+        )
     if dtype.is_floating_point:
         return torch.randn(shape).to(dtype)
     return torch.zeros(shape, dtype=dtype)
