@@ -1,25 +1,26 @@
 """NumPy executor of loop nests: the back end without generated code, and the checks' reference.
 
 A statement's value is an array with one dimension per axis it lives on, in the nest's order of
-axes. `tile` decisions cut the grid into blocks, so that a schedule's tails are run as well.
+axes. The grid is cut into blocks: by a schedule's `tile` decisions, so that its tails are run as
+well, else so that a block's values stay in a cache.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import string
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gen.errors import InvalidGraph
+from kernel_gen.fusion.grid import Range, Tiling, blocks
+from kernel_gen.fusion.windows import window
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
-from kernel_gen.ir.graph import Attrs
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Term, ValueTerm
 from kernel_gen.ir.loopnest import (
     BufferRole,
@@ -37,22 +38,7 @@ from kernel_gen.ir.rounding import cast_held, flushed, ranged
 from kernel_gen.ir.types import Dim
 
 Array = NDArray[Any]
-Range = tuple[int, int]
 _POISON = 77  # what an element holds that no store has written
-
-
-class Step(Protocol):
-    """What the executor reads of a decision (`kernel_gen.schedule.schedule.Decision`)."""
-
-    @property
-    def args(self) -> Attrs: ...
-
-
-class Tiling(Protocol):
-    """What the executor reads of a schedule (`kernel_gen.schedule.schedule.Schedule`)."""
-
-    def find(self, kind: str) -> Sequence[Step]:
-        """Decisions of a kind; `tile` with `axis` and `size` is the one that matters here."""
 
 
 def execute(
@@ -78,7 +64,7 @@ def execute(
         for number, buffer in enumerate(nest.buffers)
         if buffer.role is BufferRole.OUTPUT
     }
-    for block in _blocks(nest, extents, schedule):
+    for block in blocks(nest, extents, schedule):
         with np.errstate(all="ignore"):
             _Block(nest, operands, block, symbols, precision).run(outputs)
     return list(outputs.values())
@@ -104,26 +90,6 @@ def _bind(nest: LoopNest, operands: Sequence[Array]) -> dict[str, int]:
                 f"operand {position}: {operand.dtype} {operand.shape}, expected {buffer.type}"
             )
     return symbols
-
-
-def _blocks(
-    nest: LoopNest, extents: Mapping[str, int], schedule: Tiling | None
-) -> Iterator[dict[str, Range]]:
-    """Ranges of all axes, block after block. Axes that are reduced stay whole."""
-    sizes = dict(extents)
-    reduced = {a for s in nest.statements if isinstance(s, Reduce | Contract) for a in s.axes}
-    for tile in schedule.find("tile") if schedule else ():
-        given = dict(tile.args)
-        axis, size = given.get("axis"), given.get("size")
-        if isinstance(axis, str) and isinstance(size, int) and axis in extents:
-            sizes[axis] = sizes[axis] if axis in reduced else max(size, 1)
-    cuts = [
-        [(low, min(low + sizes[axis], extent)) for low in range(0, extent, max(sizes[axis], 1))]
-        for axis, extent in extents.items()
-    ]
-    whole = [c or [(0, 0)] for c in cuts]
-    for ranges in itertools.product(*whole):
-        yield dict(zip(extents, ranges, strict=True))
 
 
 class _Block:
@@ -208,6 +174,10 @@ class _Block:
 
     def _load(self, load: Load, axes: Sequence[str]) -> Array:
         dtype, shape = self._type(load.dtype), self._shape(axes)
+        source = self._operands[load.buffer]
+        plain = None if load.guards else window(load.index, self._block, source.shape)
+        if plain is not None:
+            return plain.of(source, axes).astype(dtype)
         at = tuple(self._index(index, axes) for index in load.index)
         if not load.guards and 0 not in shape:
             return np.broadcast_to(self._read(load, at).astype(dtype), shape)
@@ -287,6 +257,10 @@ class _Block:
         live = indexed | set(self._live[store.statement])
         axes = [axis for axis in self._axes if axis in live]
         value = np.broadcast_to(self._aligned(store.statement, axes), self._shape(axes))
+        plain = None if store.guards else window(store.index, self._block, output.shape)
+        if plain is not None and set(plain.axes) == set(axes):
+            plain.of(output, axes)[...] = value.astype(output.dtype)
+            return
         at = tuple(self._index(index, axes) for index in store.index)
         if at and not store.guards and np.broadcast_shapes(*(i.shape for i in at)) == value.shape:
             output[at] = value.astype(output.dtype)
