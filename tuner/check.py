@@ -144,20 +144,13 @@ def mismatch(
     type otherwise; `ambiguous` is a bool mask of elements that are exempt.
     """
     flat, expected = actual.reshape(-1), reference.reshape(-1)
-    exempt = None if ambiguous is None else ambiguous.reshape(-1)
-    wrong = 0
-    first: int | None = None
-    for start in range(0, flat.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        bad = differing(flat[part], expected[part], allowed)
-        if exempt is not None:
-            bad &= ~exempt[part]
-        count = int(np.count_nonzero(bad))
-        if count and first is None:
-            first = start + int(np.argmax(bad))
-        wrong += count
-    if first is None:
+    bad = differing(flat, expected, allowed)
+    if ambiguous is not None:
+        bad &= ~ambiguous.reshape(-1)
+    wrong = int(np.count_nonzero(bad))
+    if not wrong:
         return None
+    first = int(np.argmax(bad))
     place = tuple(int(i) for i in np.unravel_index(first, actual.shape))
     return (
         f"{wrong} of {flat.size} elements differ; first at {place}: {flat[first]!s} instead of"
@@ -174,6 +167,15 @@ def differing(actual: Array, expected: Array, allowed: Tolerance) -> NDArray[np.
     """The elements of `actual` that are wrong (arrays as in `mismatch`, of any one shape)."""
     if not (allowed.relative or allowed.absolute):
         return np.asarray(actual != expected, dtype=np.bool_)
+    flat, other = actual.reshape(-1), expected.reshape(-1)
+    bad = np.empty(flat.size, np.bool_)
+    for start in range(0, flat.size, _CHUNK):  # temporaries stay in a cache
+        part = slice(start, start + _CHUNK)
+        bad[part] = _differing(flat[part], other[part], allowed)
+    return bad.reshape(actual.shape)
+
+
+def _differing(actual: Array, expected: Array, allowed: Tolerance) -> NDArray[np.bool_]:
     wide = actual.astype(expected.dtype, copy=False)
     with np.errstate(all="ignore"):
         limit = np.abs(expected) * allowed.relative + allowed.absolute
