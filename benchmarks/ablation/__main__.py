@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from rich.progress import Progress
 
 from benchmarks.ablation.measure import Ablation, Plan, Row, ablate
 from benchmarks.ablation.programs import PROGRAMS
+from benchmarks.ablation.simulated import ablate_simulated
 from benchmarks.plotting import plot_style, save_figure
 from benchmarks.suite.records import machine
 
@@ -31,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit status: 130 after Ctrl-C."""
     args = _parser().parse_args(arguments)
     names = args.programs or list(PROGRAMS)
-    how = Plan(args.device, args.budget, args.store, args.rounds)
+    how = Plan(args.device, args.budget, args.store, args.rounds, args.trials)
+    take = ablate if args.device == "cpu" else ablate_simulated
     found: list[Ablation] = []
     status = 0
     with Progress(console=Console(stderr=True)) as progress:
@@ -40,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             for name in names:
                 found.append(
-                    ablate(
+                    take(
                         PROGRAMS[name],
                         how,
                         lambda done: progress.update(task, advance=1, description=done),
@@ -61,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=float, default=60.0, help="seconds per strategy")
     parser.add_argument("--store", help="SQLAlchemy URL (default: GAF_STORE)")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--trials", type=int, help="new ones per strategy, on a simulated device")
     parser.add_argument("--output", type=Path, help="folder for the table and the plot")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-plots", action="store_true")
@@ -97,7 +101,14 @@ def _table(found: Ablation) -> str:
         lines.append(f"\nThe framework itself, unfused: {found.eager_us / 1000:.2f} ms per call.")
     lines += [f"\n{row.strategy}: {row.missing or row.wrong}" for row in found.rows
               if row.missing or row.wrong]  # fmt: skip
+    lines += [f"\n{row.strategy}: on the host, in no time: {_counted(row.on_host)}."
+              for row in found.rows if row.on_host]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _counted(ops: Sequence[str]) -> str:
+    """Each op once, with how often it occurs."""
+    return ", ".join(f"{op} ({count})" for op, count in sorted(Counter(ops).items()))
 
 
 def _cells(row: Row, none: Row, found: Ablation) -> list[str]:

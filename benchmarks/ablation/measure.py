@@ -23,8 +23,9 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One strategy. `us` is the median per call (on a simulated device what the plan's search
-    measured), `figure` the same in the program's unit; `wrong` and `missing` say what failed."""
+    """One strategy. `us` is the median per call (on a simulated device the sum of the kernels'
+    times), `figure` the same in the program's unit; `wrong` and `missing` say what failed;
+    `on_host` are ops without a kernel on a simulated device, where they take no time."""
 
     strategy: str
     us: float | None
@@ -35,6 +36,7 @@ class Row:
     spread: float = 0.0
     wrong: str = ""
     missing: str = ""
+    on_host: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,14 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to measure: seconds of search per strategy, where plans lie, rounds of timing."""
+    """How to measure: seconds of search per strategy, where plans lie, rounds of timing; on a
+    simulated device also new trials per strategy."""
 
     device: str = "cpu"
     budget: float = 60.0
     store: str | None = None
     rounds: int = 15
+    trials: int | None = None
 
 
 def ablate(program: Program, how: Plan, tell: Tell = lambda _: None) -> Ablation:
@@ -92,10 +96,7 @@ def _tuned(
         report, plan = optimized.report, optimized.plan
     except GafError as error:
         return replace(row, missing=f"{type(error).__name__}: {error}"[:300]), None
-    us = report.measured_us
     row = replace(row, kernels=len(plan.kernels), fusion_rate=report.fusion_rate)
-    if how.device != "cpu":  # simulated: the plan's own measurement is the time
-        return replace(row, us=us, figure=program.figure(us) if us else None), None
     verdict = judge(leaves(optimized(*inputs)), Expected(want, want))
     return replace(row, wrong=verdict.wrong), optimized
 
@@ -103,9 +104,7 @@ def _tuned(
 def _timed(
     model: nn.Module, inputs: tuple[Tensor, ...], tuned: Sequence[_Tuned], program: Program,
     how: Plan,
-) -> tuple[float | None, tuple[Row, ...]]:  # fmt: skip
-    if how.device != "cpu":
-        return None, tuple(row for row, _ in tuned)
+) -> tuple[float, tuple[Row, ...]]:  # fmt: skip
     calls: dict[str, Callable[[], Any]] = {"eager": lambda: model(*inputs)}
     for row, optimized in tuned:
         if optimized is not None:

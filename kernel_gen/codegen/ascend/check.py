@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.ascend.addresses import scalar_op
 from kernel_gen.codegen.ascend.elementwise import refuse_op
-from kernel_gen.codegen.ascend.memory import scalar_op
 from kernel_gen.codegen.ascend.writer import Const, Operand
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
 from kernel_gen.errors import Refusal

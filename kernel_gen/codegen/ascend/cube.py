@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.check import refuse_nest
 from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand, can_load
 from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan
-from kernel_gen.codegen.ascend.memory import STORED, Addresses, Place
+from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.plan import Sections, limits_of
 from kernel_gen.codegen.ascend.product import SplitNest, chunked, split
 from kernel_gen.codegen.ascend.shape import shaped

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.ascend.memory import Place
+from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.cpu.linear import Poly
 
 

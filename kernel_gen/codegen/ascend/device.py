@@ -29,6 +29,7 @@ __aicore__ inline int32_t AtMost(int64_t a, int64_t b)
 
 _OPERATION = """\
 struct {name}Op {{
+    static constexpr bool kBlocks = {has};  // whether an instruction folds blocks of lanes
     template <typename T>
     __aicore__ static inline void Run(const LocalTensor<T> &d, const LocalTensor<T> &a,
                                       const LocalTensor<T> &b, int32_t count)
@@ -46,8 +47,19 @@ struct {name}Op {{
     __aicore__ static inline T Scalar(T a, T b)
     {{
         return {scalar};
-    }}
+    }}{blocks}
 }};"""
+
+_BLOCKS = """
+    // Each block of 8 lanes to one, for `repeats` times 64 lanes.
+    __aicore__ static inline void Blocks(const LocalTensor<float> &d, const LocalTensor<float> &a,
+                                         int32_t repeats)
+    {{
+        for (int32_t r = 0; r < repeats; r += kRepeats) {{
+            BlockReduce{reduce}(d[r * 8], a[r * 64], AtMost(kRepeats, repeats - r), 64, 1, 1, 8);
+        }}
+    }}"""
+_REDUCES = {"Add": "Sum", "Max": "Max", "Min": "Min"}
 
 _SCALAR = {"Add": "a + b", "Sub": "a - b", "Mul": "a * b", "Div": "a / b",
            "Max": "a > b ? a : b", "Min": "a < b ? a : b"}  # fmt: skip
@@ -55,7 +67,9 @@ _SCALAR = {"Add": "a + b", "Sub": "a - b", "Mul": "a * b", "Div": "a / b",
 
 def _operation(name: str) -> str:
     """One struct per instruction, so that shapes of access are written once for all of them."""
-    return _OPERATION.format(name=name, scalar=_SCALAR[name])
+    blocks = _BLOCKS.format(reduce=_REDUCES[name]) if name in _REDUCES else ""
+    has = "true" if blocks else "false"
+    return _OPERATION.format(name=name, scalar=_SCALAR[name], blocks=blocks, has=has)
 
 
 FUNCTIONS: dict[str, str] = {
@@ -235,6 +249,42 @@ __aicore__ inline void AccumulateTile(const LocalTensor<T> &a, const LocalTensor
         Op::Run(a[r * pitch], a[r * pitch], v[r * pitch], cols);
     }
 }""",
+    "FoldBlocks": """\
+template <typename T>
+constexpr bool kReal = false;
+template <>
+constexpr bool kReal<float> = true;
+
+// As FoldCols for floats, rows of whole 512 lanes: blocks to lanes, twice where that leaves 64 or
+// more. Three rows at a time, as `s` has half a row.
+template <typename Op>
+__aicore__ inline void FoldBlocks(const LocalTensor<float> &w, const LocalTensor<float> &a,
+                                  const LocalTensor<float> &s, int32_t rows, int32_t cols)
+{
+    constexpr int32_t lanes = kLanes<float>;
+    for (int32_t r = 0; r < rows; r += 3) {
+        const int32_t many = AtMost(3, rows - r);
+        const bool twice = cols / 64 >= lanes;
+        const auto once = many * cols / 8;
+        const auto from = twice ? s[once] : s;
+        const int32_t left = twice ? cols / 64 : cols / 8;
+        Op::Blocks(s, a[r * cols], many * cols / lanes);
+        PipeBarrier<PIPE_V>();
+        if (twice) {
+            Op::Blocks(from, s, once / lanes);
+            PipeBarrier<PIPE_V>();
+        }
+        const uint8_t step = static_cast<uint8_t>(left / 8);
+        Muls(w[r * lanes], from, 1.0f, static_cast<uint64_t>(lanes), static_cast<uint8_t>(many),
+             UnaryRepeatParams(1, 1, 8, step));
+        for (int32_t c = lanes; c < left; c += lanes) {
+            PipeBarrier<PIPE_V>();
+            Op::Run(w[r * lanes], w[r * lanes], from[c], AtMost(lanes, left - c), many,
+                    BinaryRepeatParams(1, 1, 1, 8, 8, step));
+        }
+        PipeBarrier<PIPE_V>();
+    }
+}""",
     "FoldCols": """\
 // Sums each row to at most 64 lanes: w[r][0..63]. `s` is a scratch row.
 template <typename Op, typename T>
@@ -257,6 +307,12 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
             }
         }
         return;
+    }
+    if constexpr (Op::kBlocks && kReal<T>) {
+        if (cols == pitch && cols % 512 == 0 && cols < 16384) {
+            FoldBlocks<Op>(w, a, s, rows, cols);
+            return;
+        }
     }
     int32_t main = lanes;
     while (main * 2 <= cols) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernel_gen.codegen.ascend.clipped import CLIPPED_COPIES
 from kernel_gen.codegen.ascend.cube_text import CUBE_FUNCTIONS, CubePhase, cube_method
 from kernel_gen.codegen.ascend.device import FUNCTIONS, PRELUDE, needed
 from kernel_gen.codegen.ascend.entry_text import entry
@@ -18,7 +19,7 @@ from kernel_gen.codegen.cpu.linear import FlatNest, Poly, dim_text
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, Reduce
 from kernel_gen.ir.types import Sym
 
-FUNCTIONS.update(COPIES | CUBE_FUNCTIONS)
+FUNCTIONS.update(COPIES | CLIPPED_COPIES | CUBE_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)

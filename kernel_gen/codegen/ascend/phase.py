@@ -12,9 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.elementwise import Elementwise
 from kernel_gen.codegen.ascend.layout import Layout, lay_out
-from kernel_gen.codegen.ascend.memory import STORED, Addresses, Place, Reader, as_stored
+from kernel_gen.codegen.ascend.memory import STORED, Reader, as_stored
 from kernel_gen.codegen.ascend.reduction import Reductions
 from kernel_gen.codegen.ascend.roles import Roles, extent_text, phase_accesses
 from kernel_gen.codegen.ascend.split_reduce import PART

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernel_gen.ascend.chips import Chip, load_chip
+from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.ascend.cube_text import CubePhase
 from kernel_gen.codegen.ascend.kernel_text import PhaseVariants, WorkTensor
-from kernel_gen.codegen.ascend.memory import STORED, Place
+from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase import PhaseEmitter, PhaseText, Shared
 from kernel_gen.codegen.ascend.roles import (
     NO_COLUMN,

@@ -73,7 +73,8 @@ def _order(nest: FlatNest, phase: Phase) -> list[str]:
 
 def column_axes(nest: FlatNest, phase: Phase) -> list[str]:
     """Axes that may lie across a tile, best first: those that all stores run along, or that none
-    needs, with most accesses of stride one."""
+    needs, with most accesses of stride one. An access of whole tiles counts more than one of a row
+    or a column of them."""
     accesses = phase_accesses(nest, phase)
     stores = [a for a in accesses if isinstance(a, FlatStore)]
     order = _order(nest, phase)
@@ -87,7 +88,11 @@ def column_axes(nest: FlatNest, phase: Phase) -> list[str]:
         return all(unit(s, axis) for s in stores if axis in s.at.axes())
 
     def score(axis: str) -> tuple[int, int]:
-        weight = sum((3 if isinstance(a, FlatStore) else 2) for a in accesses if unit(a, axis))
+        weight = sum(
+            (3 if isinstance(a, FlatStore) else 2) * 4 ** len(a.at.axes())
+            for a in accesses
+            if unit(a, axis)
+        )
         return weight, order.index(axis)
 
     return sorted((a for a in order if fits(a)), key=score, reverse=True) or [NO_COLUMN]

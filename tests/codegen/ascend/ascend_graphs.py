@@ -54,6 +54,17 @@ def unary(op: str, *shape: int | str, dtype: DType = F32, **attributes: object) 
     )
 
 
+def concat(*shapes: tuple[int, ...], dim: int, dtype: DType = F32) -> Graph:
+    """|concat|."""
+
+    def build(b: GraphBuilder) -> int:
+        return b.op(
+            "abs", b.op("concat", *(b.input(tensor(*s, dtype=dtype)) for s in shapes), dim=dim)
+        )
+
+    return graph(build)
+
+
 def layer_norm(*shape: int | str, dtype: DType = F32) -> Graph:
     def build(b: GraphBuilder) -> int:
         x = b.input(tensor(*shape, dtype=dtype))

@@ -58,6 +58,32 @@ void TransposedPair(uint32_t size, uint8_t *first, uint8_t *second, const uint8_
 namespace
 {
 
+// Where the block of a row lies that holds the elements from `start` on.
+uint64_t BlockAt(const Operand &dst, const NdToNz &p, uint32_t size, uint32_t matrix, uint32_t row,
+                 uint32_t start)
+{
+    const uint32_t per_block = kBlockBytes / size;
+    const uint64_t blocks =
+        uint64_t{start / per_block} * p.c0_stride + uint64_t{row} * p.row_stride;
+    return dst.at + matrix * p.dst_matrix * size + blocks * kBlockBytes;
+}
+
+// All blocks of a matrix: checked, and written. Blocks of rows that follow each other are one range.
+bool WriteBlocks(Instruction &instruction, const Operand &dst, const NdToNz &p, uint32_t size,
+                 uint32_t matrix)
+{
+    const uint32_t together = p.row_stride == 1 ? p.rows : 1;
+    for (uint32_t start = 0; start < p.columns; start += kBlockBytes / size) {
+        for (uint32_t row = 0; row < p.rows; row += together) {
+            const uint64_t to = BlockAt(dst, p, size, matrix, row, start);
+            if (!Writes(instruction, dst, to, uint64_t{together} * kBlockBytes)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 // One row of one matrix, from GM into the blocks of its fractals.
 bool CopyRow(Instruction &instruction, const Operand &dst, const Operand &src, const NdToNz &p,
              uint32_t matrix, uint32_t row)
@@ -65,19 +91,13 @@ bool CopyRow(Instruction &instruction, const Operand &dst, const Operand &src, c
     const uint32_t size = SizeOf(src.type);
     const uint32_t per_block = kBlockBytes / size;
     const uint64_t from = src.at + (matrix * p.src_matrix + row * p.src_row) * size;
-    const uint64_t bytes = uint64_t{p.columns} * size;
-    if (!Reads(instruction, src, from, bytes, 1)) {
+    if (!Reads(instruction, src, from, uint64_t{p.columns} * size, 1)) {
         return false;
     }
     const uint8_t *source = reinterpret_cast<const uint8_t *>(from);
     for (uint32_t start = 0; start < p.columns; start += per_block) {
-        const uint64_t blocks =
-            uint64_t{start / per_block} * p.c0_stride + uint64_t{row} * p.row_stride;
         Operand target = dst;
-        target.at = dst.at + matrix * p.dst_matrix * size + blocks * kBlockBytes;
-        if (!Writes(instruction, dst, target.at, kBlockBytes)) {
-            return false;
-        }
+        target.at = BlockAt(dst, p, size, matrix, row, start);
         uint8_t *place = BytesAt(instruction.core(), target);
         const uint64_t count = std::min<uint64_t>(per_block, p.columns - start);
         std::memset(place, 0, kBlockBytes);
@@ -112,7 +132,11 @@ void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Whe
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
         moved += MovedBytes(src.at - buffer->low + matrix * p.src_matrix * size,
                             uint64_t{p.columns} * size, p.src_row * size, p.rows);
-        for (uint32_t row = 0; (sim.rules || sim.function) && row < p.rows; ++row) {
+        const bool touches = sim.rules || sim.function;
+        if (touches && !WriteBlocks(instruction, dst, p, size, matrix)) {
+            return;
+        }
+        for (uint32_t row = 0; touches && row < p.rows; ++row) {
             if (!CopyRow(instruction, dst, src, p, matrix, row)) {
                 return;
             }

@@ -1,0 +1,99 @@
+"""The strategies on a simulated NPU, where times are exact: one search after another, each with the
+kernels that the ones before it have measured.
+
+A kernel's simulated time is the same each time it is taken, and a plan's is the sum of its
+kernels'. So a strategy that may fuse more starts from all that the narrower ones have found, and
+differs from them by its covers and by the kernels that only it needs. Programs are taken in half
+precision, as NPUs run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+import graph_autofusion as gaf
+from benchmarks.ablation.measure import Ablation, Plan, Row
+from benchmarks.ablation.programs import Program
+from benchmarks.ablation.strategies import Strategy
+from graph_autofusion.report import report_of
+from kernel_gen.errors import GafError
+from kernel_gen.fusion.group import FrameworkGroup
+from kernel_gen.ir.graph import Graph
+from kernel_gen.records import Budget, JobRequest, Trial
+from kernel_gen.runtime.dot import node_label
+from kernel_gen.runtime.key import plan_key
+from kernel_gen.runtime.plan import Plan as FusedPlan
+from tuner.archive import MemoryArchive
+from tuner.device import Device
+from tuner.devices import open_device
+from tuner.program_stage import COVER_GROUP
+from tuner.session import LIBRARY_TEMPLATE, Assignment, Session
+from tuner.tasks import computing_nodes
+
+
+def ablate_simulated(program: Program, how: Plan, tell: Callable[[str], None]) -> Ablation:
+    """All strategies of `program`, in order, on one device in this process."""
+    torch.manual_seed(0)
+    model, inputs = _in_half(*program.build())
+    with torch.no_grad():
+        graph = gaf.capture(model.eval().requires_grad_(False), inputs)
+    device = open_device(how.device)
+    known: list[Trial] = []
+    rows = []
+    try:
+        for strategy in program.strategies:
+            rows.append(_row(graph, device, strategy, program, how, known))
+            tell(f"{program.name}: {strategy.name}")
+    finally:
+        device.close()
+    return Ablation(program.name, program.title, program.unit, how.device, tuple(rows))
+
+
+def _row(
+    graph: Graph, device: Device, strategy: Strategy, program: Program, how: Plan,
+    known: list[Trial],
+) -> Row:  # fmt: skip
+    row = Row(strategy.name, None, None, program.article[strategy.name])
+    rules = strategy.rules or ""
+    trials = None if how.trials is None else len(known) + how.trials
+    request = JobRequest(graph.digest, how.device, Budget(how.budget, trials), rules=rules)
+    key = plan_key(graph, device.target, rules=rules)
+    archive = MemoryArchive(resumed=known)
+    try:
+        plan = Session(Assignment(graph, key, request), device, archive).run()
+    except GafError as error:
+        return replace(row, missing=f"{type(error).__name__}: {error}"[:300])
+    finally:
+        known += [t for t in archive.trials if _is_of_a_kernel(t)]
+    report = report_of(plan, "tuned")
+    return replace(
+        row,
+        us=report.measured_us,
+        figure=None if report.measured_us is None else program.figure(report.measured_us),
+        kernels=len(plan.kernels),
+        fusion_rate=report.fusion_rate,
+        on_host=_on_host(plan),
+    )
+
+
+def _is_of_a_kernel(trial: Trial) -> bool:
+    return trial.template != LIBRARY_TEMPLATE and trial.group != COVER_GROUP
+
+
+def _on_host(plan: FusedPlan) -> tuple[str, ...]:
+    """Computing ops that no kernel runs, at no simulated time."""
+    program = plan.program
+    return tuple(
+        node_label(program.nodes[node])
+        for group in plan.cover.groups
+        if isinstance(group, FrameworkGroup) and not group.is_constant
+        for node in computing_nodes(program, group.nodes)
+    )
+
+
+def _in_half(model: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    return model.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
