@@ -116,8 +116,8 @@ def _ray_or_none(on_event: OnEvent) -> Iterator[bool]:
     runtime = ray_runtime()
     try:
         runtime.__enter__()
-    except (OSError, RuntimeError, ValueError) as error:
-        on_event("log", {"message": f"Ray did not start, measuring without it: {error}"})
+    except Unavailable as error:
+        on_event("log", {"message": f"measuring without Ray: {error}"})
         yield False
         return
     try:

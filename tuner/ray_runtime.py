@@ -8,6 +8,9 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+
+from kernel_gen.errors import Unavailable
 
 CPU_RESOURCE, NPU_RESOURCE = "gaf-cpu", "npu"
 RESOURCES = {CPU_RESOURCE: 1.0, NPU_RESOURCE: 1.0}
@@ -38,23 +41,25 @@ def ray_runtime(
     """Ray for the duration of a block: a local one on loopback, or the cluster at `address`.
 
     A local one offers `RESOURCES` unless `resources` says otherwise. Ray replaces the
-    SIGTERM handler when it starts on the main thread; it is put back.
+    SIGTERM handler when it starts on the main thread; it is put back. Raises Unavailable where Ray
+    does not start.
     """
     prepare_environment()
     import ray
 
+    options: dict[str, Any] = {"address": address}
+    if address is None:
+        options = {
+            "resources": dict(resources or RESOURCES),
+            "_node_ip_address": "127.0.0.1",
+            "object_store_memory": _OBJECT_STORE_BYTES,
+            "include_dashboard": False,
+        }
     with _kept_handlers():
-        if address is not None:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        else:
-            ray.init(
-                resources=dict(resources or RESOURCES),
-                _node_ip_address="127.0.0.1",
-                object_store_memory=_OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+        except Exception as error:  # Ray raises plain ones where a server is slow
+            raise Unavailable(f"Ray did not start: {error}") from error
     try:
         yield
     finally:

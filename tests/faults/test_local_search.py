@@ -1,0 +1,106 @@
+"""A search on a machine that lacks something says what, and leaves nothing half-written that could
+be taken for a plan later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kernel_gen.codec import to_json
+from kernel_gen.errors import Unavailable
+from kernel_gen.records import Budget, JobRequest
+from tests.tuner.tuner_jobs import add_relu_graph
+from tuner import local
+
+Search = Callable[..., tuple[int, str]]
+
+
+@contextmanager
+def _no_ray(*_: object) -> Iterator[None]:
+    raise Unavailable("Ray did not start: no room for it")
+    yield
+
+
+@pytest.fixture
+def search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Search:
+    """Runs `tuner.local` in this process, without Ray: its exit status and its last words."""
+    monkeypatch.setattr(local, "ray_runtime", _no_ray)
+    graph = add_relu_graph()
+    (tmp_path / "graph.json").write_text(graph.to_json())
+    request = JobRequest(graph.digest, "cpu", Budget(20.0, 2))
+    (tmp_path / "request.json").write_text(to_json(request))
+
+    def run(store: Path, cache: Path) -> tuple[int, str]:
+        files = {"--graph": "graph.json", "--request": "request.json"}
+        arguments = [text for name, file in files.items() for text in (name, str(tmp_path / file))]
+        where = ["--store", f"sqlite:///{store}/store.db", "--cache", str(cache)]
+        status = local.main([*where, *arguments])
+        words = capsys.readouterr().err.strip().splitlines()
+        return status, words[-1] if words else ""
+
+    return run
+
+
+@contextmanager
+def small_disk(place: Path, options: str) -> Iterator[Path]:
+    """A file system of its own at `place`."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no mount is allowed here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_compiler_that_is_missing_is_named(
+    search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    status, words = search(tmp_path, tmp_path / "bundles")
+    assert (status, "install g++" in words) == (3, True)
+    assert not (tmp_path / "bundles").exists()
+
+
+def test_a_compiler_that_fails_is_quoted(
+    search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "cxx"
+    broken.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo 1.0\necho "no luck" >&2\nexit 1\n'
+    )
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    status, words = search(tmp_path, tmp_path / "bundles")
+    assert (status, "no luck" in words) == (3, True)
+    assert not (tmp_path / "bundles").exists()
+
+
+@pytest.mark.slow
+def test_full_and_read_only_disks_are_named_and_lose_nothing(
+    search: Search, tmp_path: Path
+) -> None:
+    """First the store has no room, then the cache may not be written; then the plan is there, and
+    no search is needed for it."""
+    with small_disk(tmp_path / "full", "size=400k") as full:
+        status, words = search(full, tmp_path / "bundles")
+        assert (status, "disk is full" in words) == (3, True), words
+    assert not (tmp_path / "bundles").exists()
+    with small_disk(tmp_path / "sealed", "ro,size=64k") as sealed:
+        status, words = search(tmp_path, sealed / "bundles")
+        assert (status, "Read-only file system" in words) == (3, True), words
+        assert "bundle cache" in words
+    status, words = search(tmp_path, tmp_path / "bundles")
+    assert (status, words) == (0, "")
+    assert len(list((tmp_path / "bundles" / "plans").iterdir())) == 1
