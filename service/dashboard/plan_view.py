@@ -142,6 +142,11 @@ class PlanView:
         return max(times, default=1.0)
 
     @property
+    def total_us(self) -> float:
+        """What all timed groups take together."""
+        return sum(row.time.after_us or 0.0 for row in self.rows)
+
+    @property
     def sums(self) -> GroupTime:
         """Sums over the groups that have both times, so that they compare."""
         both = [row.time for row in self.rows if row.gain is not None]
@@ -153,7 +158,7 @@ class PlanView:
     def unexplained_us(self) -> float | None:
         """What the whole takes beyond its groups alone, if that is much and all were timed."""
         whole = self.plan.summary.measured_us
-        rest = whole - sum(row.time.after_us or 0.0 for row in self.rows)
+        rest = whole - self.total_us
         return rest if self.rows and not self.untimed and rest > _MUCH * whole else None
 
     @property

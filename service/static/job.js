@@ -3,6 +3,7 @@
 
 const chart = document.getElementById("chart");
 const summary = document.getElementById("summary");
+const said = document.getElementById("said"); // for readers who listen: states only, not each trial
 const TERMINAL = ["done", "failed", "cancelled"];
 // Whole programs that ran, and what the search expects of the kernels that it has.
 const line = { trials: [], best: [], expected: [], baseline: [] };
@@ -58,7 +59,7 @@ async function refreshSummary() {
   const plan = summary.firstElementChild.dataset.plan;
   const answer = await fetch(summary.dataset.fragment, { headers: { accept: "text/html" } });
   if (!answer.ok || answer.redirected) return;
-  summary.innerHTML = await answer.text();
+  swap(summary, await answer.text());
   const found = summary.firstElementChild.dataset.plan;
   if (found && found !== plan) showPlan(found);
 }
@@ -67,6 +68,7 @@ function showPlan(plan) {
   const root = document.querySelector(".graph");
   root.dataset.src = `/v1/plans/${plan}/svg`;
   root.dataset.detail = `/plans/${plan}/groups/`;
+  root.querySelector(".picture").href = root.dataset.src;
   root.dispatchEvent(new Event("graph-changed"));
 }
 
@@ -79,6 +81,7 @@ for (const kind of ["state", "progress", "trial", "group", "cover", "plan", "log
   source.addEventListener(kind, (event) => {
     const { data } = JSON.parse(event.data);
     if (kind === "progress" || kind === "cover") add(kind, data);
+    if (kind === "state") said.textContent = `The job is ${data.state}`;
     later();
     if (kind === "state" && TERMINAL.includes(data.state)) source.close();
   });

@@ -176,3 +176,15 @@ def test_a_reader_logs_in_looks_and_logs_out(
         expect(page.get_by_role("button", name="Cancel the job")).to_have_count(0)
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("API key")).to_be_visible()
+
+
+def test_what_a_reader_has_focused_stays_focused(page: Page, sqlite_service: Service) -> None:
+    lease = claimed(sqlite_service)
+    page.goto(f"/jobs/{lease.job_id}")
+    button = page.get_by_role("button", name="Cancel the job")
+    button.focus()
+    progress(sqlite_service, lease, 1, 20.0)
+    expect(page.locator("#summary")).to_contain_text("4.0 s remaining")  # it was replaced
+    expect(button).to_be_focused()
+    sqlite_service.store.queue.finish(lease, JobState.CANCELLED)
+    expect(page.locator("#said")).to_have_text("The job is cancelled")
