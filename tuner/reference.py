@@ -37,7 +37,7 @@ _MOST_EXEMPT = 0.02  # share of an output
 _CONDITION = 8.0  # another order of rounding may err so many times more than NumPy's
 _CHEAP_MACS = 2**31  # products that NumPy may make some more times
 _SHAKEN = 1.25  # by this the tolerance is above what shaken operands may change
-_SHAKES = 2  # one may happen to leave an element where it is
+_SHAKES = 2  # of products; one may happen to leave an element where it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +174,14 @@ def ill_conditioned(
     tolerance of float64: log(1 - sigmoid(30)) is -inf in the one and -30 in the other,
     log(exp(-100)) hangs on the few bits of a subnormal number.
 
-    Of matrix products also those that hang on the order of sums: where silu(gate) is multiplied by
-    a large value, its slope at a gate of -20 turns a rounding of the sum into a wrong digit.
+    Also those that hang on the last bit of an operand, or on the order of a product's sums: 1 - b^t
+    cancels for b near 1; where silu(gate) is multiplied by a large value, its slope at a gate of
+    -20 turns a rounding of the sum into a wrong digit.
     """
     with np.errstate(all="ignore"):
         narrow = execute(nest, inputs, precision="flushed")
         found = _beyond(narrow, expected, allowed, _CONDITION)
-        for seed in range(_SHAKES if _macs(nest) else 0):
+        for seed in range(_SHAKES if _macs(nest) else 1):
             moved = execute(nest, _shaken(nest, inputs, seed), precision="f64")
             found = _either(found, _beyond(moved, expected, allowed, _SHAKEN))
     return found
@@ -198,17 +199,17 @@ def _beyond(
 
 
 def _shaken(nest: LoopNest, inputs: Sequence[Array], seed: int) -> list[Array]:
-    """Floats moved up or down by as much as sums in another order may err: half an ulp of the
-    terms' size for each step of a random walk."""
+    """Floats moved up or down by an ulp, or by as much as sums in another order may err: half an
+    ulp of the terms' size for each step of a random walk."""
     rng = np.random.default_rng(seed)
-    share = 0.25 * float(np.finfo(np.float32).eps) * math.sqrt(reduction_length(nest))
+    share = float(np.finfo(np.float32).eps) * max(1.0, 0.25 * math.sqrt(reduction_length(nest)))
     moved: list[Array] = []
     for array in inputs:
         if array.dtype not in (np.float32, np.float64):
             moved.append(array)
             continue
-        signs = rng.choice(np.array([-share, share], array.dtype), array.shape)
-        other = array * (1 + signs)
+        up = rng.integers(0, 2, array.shape, np.int8) == 1
+        other = np.where(up, array * (1 + share), array * (1 - share))
         moved.append(np.where(np.isfinite(other), other, array))
     return moved
 

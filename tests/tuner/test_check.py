@@ -176,6 +176,23 @@ def test_what_hangs_on_the_order_of_sums_is_exempt() -> None:
     assert mask.tolist() == [[True], [False]]
 
 
+def test_what_hangs_on_the_last_bit_of_an_operand_is_exempt() -> None:
+    """x / (y - b · b): where the two are close, the difference keeps few of their digits."""
+    g = GraphBuilder()
+    x, y, b = (g.input(TensorType(DType.F32, (2,))) for _ in range(3))
+    g.output(g.op("div", x, g.op("sub", y, g.op("mul", b, b))))
+    graph = g.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert isinstance(lowered, Lowered)
+    ones, close = np.ones(2, np.float32), np.array([1 - 2e-3, 0.5], np.float32)
+    arrays = {x: ones, y: ones, b: close}
+    inputs = [arrays[v] for v in lowered.operands if v in arrays]
+    expected, _ = reference(lowered.nest, inputs, strict=False)
+    (mask,) = ill_conditioned(lowered.nest, inputs, expected, [Tolerance(2e-5, 1e-5)])
+    assert mask is not None
+    assert mask.tolist() == [True, False]
+
+
 def test_a_wrong_kernel_is_seen_beside_exempt_elements() -> None:
     nest = chain_nest(1000, "sigmoid", "sub", "log")
     check = NestCheck("k", nest, (OPEN, OPEN), seed=1, strict=False)
