@@ -84,6 +84,9 @@ def markdown(found: Sequence[Row]) -> str:
     head = ["program", "kernels", "fused", "one per op", "gain", "largest tile", "gain"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in found:
+        if not row.kernels:
+            lines.append(f"| {row.name} | no plan was right |" + " – |" * (len(head) - 2))
+            continue
         other = row.heuristic_us
         cells = [
             row.name, str(row.kernels), f"{row.fused_us:.2f}", f"{row.unfused_us:.2f}",

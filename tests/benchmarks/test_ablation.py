@@ -10,8 +10,10 @@ import torch
 
 import graph_autofusion as gaf
 from benchmarks.ablation import __main__ as command
+from benchmarks.ablation import vector
 from benchmarks.ablation.measure import Ablation, Plan, Row, ablate
 from benchmarks.ablation.programs import PROGRAMS, Program
+from benchmarks.ablation.simulated import ablate_simulated
 from benchmarks.ablation.strategies import (
     AUTOMATIC,
     BY_ELEMENT,
@@ -20,12 +22,19 @@ from benchmarks.ablation.strategies import (
     WITH_REDUCTIONS,
     Strategy,
 )
+from kernel_gen.codegen.ascend.launch import npu_target
+from kernel_gen.codegen.ascend.registry import templates as npu_templates
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates
+from kernel_gen.fusion.lower import Lowered, lower
+from kernel_gen.fusion.region import make_group
 from kernel_gen.fusion.rules import load_rules
+from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.runtime.host import host_target
+from kernel_gen.schedule.schedule import Schedule
 
 
 class Small(torch.nn.Module):
@@ -115,6 +124,48 @@ def test_equal_figures_give_equal_plots(tmp_path: Path) -> None:
         first, second = ((tmp_path / n / f"{stem}{suffix}").read_bytes() for n in ("a", "b"))
         assert first == second
     assert json.loads((tmp_path / "a" / f"{stem}.json").read_text(encoding="utf-8"))["programs"]
+
+
+def test_ops_without_a_kernel_on_a_simulated_device_are_named_and_counted() -> None:
+    row = Row("none", 2000.0, 64.0, 45.0, on_host=("attention", "sort", "attention"))
+    text = command.markdown([Ablation("p", "A program", "images/s", "ascend-sim:910b3", (row,))])
+    assert "none: on the host, in no time: attention (2), sort (1)." in text
+
+
+def test_gains_of_vector_programs_are_against_fused_and_missing_plans_are_said() -> None:
+    found = [vector.Row("tower", 1, 4.0, 10.0, 6.0, 9, 0), vector.Row("x", 0, 0.0, 5.0, None, 9, 2)]
+    text = vector.markdown(found)
+    assert "| tower | 1 | 4.00 | 10.00 | 2.50× | 6.00 | 1.50× |" in text
+    assert "| x | no plan was right |" in text
+
+
+def test_the_heuristic_replaces_the_choice_in_a_generated_tiling_function() -> None:
+    target = npu_target("910b3")
+    made = lower_all(gaf.capture(torch.nn.Softmax(-1), (torch.randn(64, 400),)))
+    template = next(t for t in npu_templates(target) if t.refuse(made, target) is None)
+    schedule = template.schedule(made, target, dict(template.space(made, target).seeds[0]))
+    assert isinstance(schedule, Schedule)
+    text = dict(template.generate(made, target, schedule, "k").files)["k_tiling.cpp"]
+    assert text.count(vector._CHEAPEST) == 1
+
+
+def lower_all(graph: Graph) -> LoopNest:
+    made = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert isinstance(made, Lowered)
+    return made.nest
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("simulated")
+def test_a_wider_strategy_never_loses_on_a_simulated_device() -> None:
+    program = Program(
+        "small", "Small", lambda: (Small(), (torch.randn(4, 8),)), (NONE, BY_ELEMENT, AUTOMATIC),
+        "us", float, {"none": 1.0, "elementwise": 1.0, "automatic": 1.0},
+    )  # fmt: skip
+    how = Plan("ascend-sim:910b3", 100.0, trials=8)
+    times = [row.us for row in ablate_simulated(program, how, lambda _: None).rows]
+    assert all(time is not None for time in times)
+    assert times == sorted(times, key=lambda us: -(us or 0.0))
 
 
 @pytest.mark.slow
