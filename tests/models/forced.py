@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from graph_autofusion.fusion_rate import shared_share
 from graph_autofusion.resolution import Accepts, Resolution
@@ -10,8 +11,8 @@ from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.apply_rules import apply_rules
-from kernel_gen.fusion.candidates import Candidate, Candidates, Limits, candidates
-from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.fusion.candidates import Candidate, Candidates, candidates
+from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
@@ -41,16 +42,38 @@ class ForcedSource:
         return self.resolve(graph, accepts)
 
 
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """A program under the built-in rules, its candidates, and the cover that fuses most of it."""
+
+    program: Graph
+    found: Candidates
+    cover: FusionPlan
+
+    @property
+    def rate(self) -> float:
+        """The fusion rate; what depends on constants only runs when a plan is bound."""
+        return shared_share(self.program, self.cover.groups, self.found.constant)
+
+
+def forced_cover(graph: Graph) -> Forced:
+    """The cover by all candidates for this machine."""
+    ruled, target = apply_rules(graph, load_rules()), host_target()
+    found = candidates(ruled.program, templates(target), target, ruled.constraints)
+    options = _options(ruled.program, found)
+    return Forced(
+        ruled.program, found, best_covers(ruled.program, options, overheads=_FREE)[0].plan
+    )
+
+
 def forced_plan(graph: Graph, compiler: Compiler) -> Plan:
     """A plan for this machine under the key that `optimize` asks for."""
-    ruled, target = apply_rules(graph, load_rules()), host_target()
-    found = candidates(ruled.program, templates(target), target, ruled.constraints, limits=Limits())
-    cover = best_covers(ruled.program, _options(ruled.program, found), overheads=_FREE)[0].plan
-    by_group = {candidate.group: candidate for candidate in found.groups}
-    fused = [by_group[group] for group in cover.groups if isinstance(group, FusionGroup)]
-    kernels = [_kernel(ruled.program, candidate, target) for candidate in fused]
+    forced, target = forced_cover(graph), host_target()
+    by_group = {candidate.group: candidate for candidate in forced.found.groups}
+    fused = [by_group[group] for group in forced.cover.groups if isinstance(group, FusionGroup)]
+    kernels = [_kernel(forced.program, candidate, target) for candidate in fused]
     key = plan_key(graph, target)
-    return assemble(ruled.program, graph, key, cover, kernels, target, compiler, _SUMMARY)
+    return assemble(forced.program, graph, key, forced.cover, kernels, target, compiler, _SUMMARY)
 
 
 def _options(program: Graph, found: Candidates) -> list[CoverOption]:

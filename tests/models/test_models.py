@@ -77,7 +77,7 @@ def _tensors(tree: Any) -> list[Tensor]:
 
 def _published() -> Iterator[tuple[str, float, float]]:
     """Model and rates of each row of the table in the docs."""
-    row = r"^\| ([^|]+?) \|[^|]*\| ([\d.]+) % \| ([\d.]+) % \|$"
+    row = r"^\| ([^|]+?) \| (?:≥ )?([\d.]+) % \| (?:≥ )?([\d.]+) % \|$"
     for name, fp32, bf16 in re.findall(row, (DOCS / "models.md").read_text(), re.MULTILINE):
         yield name, float(fp32), float(bf16)
 
