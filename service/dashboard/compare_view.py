@@ -168,6 +168,8 @@ def _warnings(left: Plan, right: Plan, same: bool) -> tuple[str, ...]:
             f"The plans are for different targets ({left.target.key}, {right.target.key}): "
             "their times do not compare."
         )
+    if left.key.options != right.key.options:
+        found.append("The plans were made with other numerics or other rules.")
     if not same:
         found.append("The plans cut different programs: groups with the same ops are set in a row.")
     return tuple(found)

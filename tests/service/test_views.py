@@ -151,6 +151,11 @@ def test_plans_of_one_program_meet_in_their_ops(store: Store) -> None:
     assert (pair.said, pair.times) == (("1 group became 2 groups",), 2)
     assert (pair.left_us, pair.right_us) == (pytest.approx(6.0), pytest.approx(12.0))
     assert found.warnings == ()
+    plan = wide_plan(nodes=16, per_group=8)
+    strict = dataclasses.replace(plan, key=samples.key(plan.graph, numerics="strict"))
+    strict_id = store.plans.publish(strict)
+    warned = compare(plan_view(store, whole), plan_view(store, strict_id))
+    assert warned.warnings == ("The plans were made with other numerics or other rules.",)
     same = compare(plan_view(store, whole), plan_view(store, whole))
     assert {pair.said for pair in same.pairs} == {("the same kernel",)}
 
