@@ -15,6 +15,7 @@ from db.queue import owner_of
 from db.store import Store
 from kernel_gen.errors import InvalidInput, Unavailable
 from service.app import create_app
+from service.protocol import LimitedProtocol
 from service.settings import Settings
 from service.supervisor import Supervisor, driver_command
 
@@ -69,6 +70,7 @@ def _run(
 ) -> None:
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
+        http=LimitedProtocol,
         log_level="warning",
         access_log=False,  # a third of the lookups' speed
         server_header=False,

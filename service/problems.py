@@ -14,6 +14,7 @@ from typing import Any, cast
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from db.errors import IdempotencyConflict, LeaseLost, NotFound, QuotaExceeded
 from kernel_gen.errors import (
@@ -101,6 +102,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(GafError, _on_gaf_error)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(ClientDisconnect, _on_disconnect)
     app.add_exception_handler(Exception, _on_bug)
 
 
@@ -136,6 +138,11 @@ async def _on_http(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     problem = Problem(error.status_code, code, str(error.detail), headers=headers)
     return _answer(request, problem)
+
+
+async def _on_disconnect(request: Request, error: Exception) -> Response:
+    """Nobody reads this answer: it is counted, and no traceback is logged."""
+    return _answer(request, Problem(400, "disconnected", "the client left in mid-request"))
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:
