@@ -13,9 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.call import Call
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.emitter import Emitter
@@ -74,8 +71,8 @@ class _Selection:
 
     def _lowest(self) -> int:
         dtype = self.e.type(self.x).dtype
-        lowest = -math.inf if dtype.is_float else int(np.iinfo(numpy_dtype(dtype)).min)
-        return self.e.scalar(lowest, self.x)
+        least = 0 if dtype is DType.U8 else -(1 << (8 * dtype.bytes - 1))
+        return self.e.scalar(-math.inf if dtype.is_float else least, self.x)
 
     def _is_lowest(self, value: int) -> int:
         """Not by a comparison of floats, whose result checks hold to be unsure near equality."""

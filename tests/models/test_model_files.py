@@ -86,7 +86,8 @@ def test_an_onnx_file_is_the_model(tmp_path: Path, name: str) -> None:
     for have, want in zip(found, expected, strict=True):
         np.testing.assert_allclose(have.numpy(), want, rtol=1e-4, atol=5e-5)
     graph = capture(file.module, args).graph
-    assert not [node.name for node in graph.nodes if node.op == "framework"]
+    left = {node.attr("target") for node in graph.nodes if node.op == "framework"}
+    assert left <= {"aten.sort.stable"}  # ONNX says which of equals TopK gives first
 
 
 def test_each_opset_that_torch_writes_is_tried() -> None:
