@@ -12,7 +12,8 @@ from kernel_gen.fusion.group import CONSTANT_CODE
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("kernel_gen", "cost_models", "db", "tuner", "graph_autofusion")
 # Call -> position of the code among its arguments.
-ELSEWHERE = {CONSTANT_CODE, "not-faster", "unavailable", "invalid-input"}  # given through a name
+# Given through a name, or put in the place of another.
+ELSEWHERE = {CONSTANT_CODE, "not-faster", "faster", "unavailable", "invalid-input"}
 CALLS = {
     "Refusal": 0,
     "RefusedError": 0,
