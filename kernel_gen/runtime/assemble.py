@@ -7,7 +7,6 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
-from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InternalError
 from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.ir.graph import Graph
@@ -15,7 +14,7 @@ from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.cann import CannCompiler
-from kernel_gen.runtime.driver_source import driver_source, packed_bytes
+from kernel_gen.runtime.driver_source import packed_bytes, plan_sources
 from kernel_gen.runtime.flags import compile_flags
 from kernel_gen.runtime.host import required_features
 from kernel_gen.runtime.key import PlanKey
@@ -60,14 +59,6 @@ def assemble(
         summary=summary,
         layout=layout,
     )
-
-
-def plan_sources(
-    program: Graph, kernels: Sequence[Kernel], layout: Layout
-) -> tuple[KernelSource, ...]:
-    """All translation units of a plan's object: each kernel once, then the driver."""
-    unique = {kernel.source.digest: kernel.source for kernel in kernels}
-    return (*unique.values(), driver_source(program, kernels, layout))
 
 
 def _build(

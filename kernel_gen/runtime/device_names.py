@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from kernel_gen.ascend.chips import chip_names, load_chip
-from kernel_gen.codegen.ascend.launch import npu_target
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.runtime.cann import chip_of, find_toolkit

@@ -51,6 +51,14 @@ def packed_bytes(kernels: Sequence[Kernel]) -> int:
     return sum(align(region.nbytes) for region in packed_regions(kernels))
 
 
+def plan_sources(
+    program: Graph, kernels: Sequence[Kernel], layout: Layout
+) -> tuple[KernelSource, ...]:
+    """All translation units of a plan's object: each kernel once, then the driver."""
+    unique = {kernel.source.digest: kernel.source for kernel in kernels}
+    return (*unique.values(), driver_source(program, kernels, layout))
+
+
 def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> KernelSource:
     """The driver as one more translation unit of the plan's object. Deterministic."""
     regions = packed_regions(kernels)

@@ -22,8 +22,8 @@ from benchmarks.ablation.strategies import (
     WITH_REDUCTIONS,
     Strategy,
 )
-from kernel_gen.codegen.ascend.launch import npu_target
 from kernel_gen.codegen.ascend.registry import templates as npu_templates
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates

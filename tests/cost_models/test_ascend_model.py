@@ -7,7 +7,7 @@ import pytest
 from cost_models.ascend import AscendModel
 from cost_models.choose import model_for
 from kernel_gen.ascend.chips import load_chip
-from kernel_gen.codegen.ascend.launch import npu_target
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.codegen.registry import templates
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group

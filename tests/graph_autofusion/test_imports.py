@@ -47,3 +47,17 @@ def test_all_public_names_are_there() -> None:
         "import graph_autofusion as gaf\n"
         "assert all(getattr(gaf, name) is not None for name in gaf.__all__)"
     )
+
+
+def test_finding_a_plan_loads_no_generator_of_code() -> None:
+    text = """
+import sys
+import graph_autofusion.resolver
+package = "kernel_gen.codegen"
+generators = (f"{package}.registry", f"{package}.cpu.row", f"{package}.ascend.vector")
+print([name for name in generators if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

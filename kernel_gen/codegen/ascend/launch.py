@@ -13,25 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from kernel_gen.ascend.chips import load_chip
 from kernel_gen.codegen.ascend.registry import templates
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, InvalidInput, Refusal, Unavailable
 from kernel_gen.ir.loopnest import LoopNest
-from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
 _COMPILER = ("c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra")
 _MOST_TILING_BYTES = 4096
-
-
-def npu_target(chip: str, kind: DeviceKind = DeviceKind.ASCEND_SIM) -> Target:
-    """The target of a chip of `kernel_gen/ascend/chips`; raises InvalidInput for another name."""
-    found = load_chip(chip)
-    return Target(
-        kind, found.name, "ascendc", cores=found.vector_cores, vector_bytes=256,
-        l1_bytes=found.ub_bytes, l2_bytes=found.l1_bytes, l3_bytes=found.l2_bytes,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

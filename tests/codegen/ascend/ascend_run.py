@@ -10,8 +10,9 @@ import numpy as np
 
 from kernel_gen.ascend.chips import load_chip
 from kernel_gen.ascend.sim import SimResult, Simulator, build
-from kernel_gen.codegen.ascend.launch import Launch, Tiler, build_tiler, first_schedule, npu_target
+from kernel_gen.codegen.ascend.launch import Launch, Tiler, build_tiler, first_schedule
 from kernel_gen.codegen.ascend.registry import templates
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gen.codegen.ascend.launch import npu_target
 from kernel_gen.codegen.ascend.registry import templates
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernel_gen.ascend.sim import compile_warnings
-from kernel_gen.codegen.ascend.launch import npu_target
 from kernel_gen.codegen.ascend.registry import templates
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
