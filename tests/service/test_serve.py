@@ -20,6 +20,7 @@ from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.records import JobState
 from service.main import serve
 from service.settings import Settings
+from service.supervisor import driver_command
 from tests.fixtures import samples
 
 SERVER = """
@@ -152,3 +153,9 @@ def test_a_taken_port_is_named(sqlite_url: str) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(Unavailable, match=f"port {port}"):
             serve(Settings(db=sqlite_url, port=port), driver=False)
+
+
+def test_each_device_has_a_driver_of_its_own_kind() -> None:
+    command = driver_command("ascend-sim:910b3", worker=False)
+    assert command[-3:] == ["--no-worker", "--device", "ascend-sim:910b3"]
+    assert driver_command(worker=True)[-2:] == ["--device", "cpu"]
