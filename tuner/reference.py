@@ -37,6 +37,7 @@ _MOST_EXEMPT = 0.02  # share of an output
 _CONDITION = 8.0  # another order of rounding may err so many times more than NumPy's
 _CHEAP_MACS = 2**31  # products that NumPy may make some more times
 _SHAKEN = 1.25  # by this the tolerance is above what shaken operands may change
+_FACTORS = 65_537  # drawn, then repeated; prime, so that rows differ
 _SHAKES = 2  # of products; one may happen to leave an element where it is
 
 
@@ -203,15 +204,19 @@ def _shaken(nest: LoopNest, inputs: Sequence[Array], seed: int) -> list[Array]:
     ulp of the terms' size for each step of a random walk."""
     rng = np.random.default_rng(seed)
     share = float(np.finfo(np.float32).eps) * max(1.0, 0.25 * math.sqrt(reduction_length(nest)))
-    moved: list[Array] = []
-    for array in inputs:
-        if array.dtype not in (np.float32, np.float64):
-            moved.append(array)
-            continue
-        up = rng.integers(0, 2, array.shape, np.int8) == 1
-        other = np.where(up, array * (1 + share), array * (1 - share))
-        moved.append(np.where(np.isfinite(other), other, array))
-    return moved
+    factors = 1 + rng.choice(np.array([-share, share]), _FACTORS)
+    return [_scaled(a, factors) if a.dtype in (np.float32, np.float64) else a for a in inputs]
+
+
+def _scaled(array: Array, factors: Array) -> Array:
+    """Elements times the factors in turn, piece by piece; what would overflow stays."""
+    made = array.copy(order="C")
+    flat, own = made.reshape(-1), factors.astype(array.dtype)
+    for start in range(0, flat.size, own.size):
+        part = flat[start : start + own.size]
+        moved = part * own[: part.size]
+        np.copyto(part, moved, where=np.isfinite(moved))
+    return made
 
 
 def _either(left: Sequence[Array | None], right: Sequence[Array | None]) -> list[Array | None]:
