@@ -159,13 +159,6 @@ class Jobs:
         with self._database.read() as connection:
             return [job_of(row) for row in connection.execute(query)]
 
-    def in_flight(self, key: str) -> Job | None:
-        """The live job for a key, if any."""
-        query = sa.select(jobs).where(jobs.c.key == key, jobs.c.state.in_(LIVE))
-        with self._database.read() as connection:
-            row = connection.execute(query.order_by(jobs.c.cancel_requested)).first()
-        return None if row is None else job_of(row)
-
     def cancel(self, job_id: str) -> Job:
         """Ask for an end: a queued job ends at once, a running one when its driver sees the wish.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,11 +33,6 @@ class Launch:
     tiling: bytes
     blocks: int
     workspace_bytes: int
-
-    @property
-    def kernel_files(self) -> Mapping[str, str]:
-        """What the device compiler gets: the kernel and the header of its tiling data."""
-        return dict(self.source.files[:2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ shapes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm
 from kernel_gen.ir.loopnest import (
     Axis,
     Buffer,
-    BufferRole,
     Compute,
     Contract,
     Guard,
@@ -63,10 +62,6 @@ class Poly:
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
-
-    def multiple_of(self, factor: int) -> bool:
-        """Whether every value of the polynomial is a multiple of `factor`."""
-        return all(f % factor == 0 for _, f in self.terms)
 
     def text(self) -> str:
         """A C expression over i64 variables named like the symbols."""
@@ -269,12 +264,3 @@ def _strides(kind: TensorType) -> list[Poly]:
         return [Poly.of(s) for s in kind.strides]
     dims = [max(d, 1) if isinstance(d, int) else d for d in kind.shape]  # as contiguous_strides
     return [product(dims[k + 1 :]) for k in range(kind.rank)]
-
-
-def output_buffers(nest: FlatNest) -> list[int]:
-    return [i for i, b in enumerate(nest.buffers) if b.role is BufferRole.OUTPUT]
-
-
-def with_axes(nest: FlatNest, axes: Iterable[Axis]) -> FlatNest:
-    """The nest with its axes in another order, or some of them gone."""
-    return replace(nest, axes=tuple(axes))

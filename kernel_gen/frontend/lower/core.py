@@ -79,11 +79,6 @@ def rule_for(packet: str, overload: str) -> LoweringRule | None:
     return _RULES.get(f"{packet}.{overload}") or _RULES.get(packet)
 
 
-def known_packets() -> frozenset[str]:
-    """Names of all aten operators that have a rule."""
-    return frozenset(name.split(".")[0] for name in _RULES)
-
-
 class Lowering:
     """Builds nodes for one call after another; `out` and `used` describe the current call."""
 

@@ -88,12 +88,6 @@ def query_function(frame: Frame) -> str:
     return frame.finish(scope)
 
 
-def query_rows(problem: Problem, lanes: int) -> int:
-    """Elements of a packed query row that may be written: the last axis in whole vectors."""
-    last = _extent(problem.depth[-1].extent)
-    return problem.d - last + -(-last // lanes) * lanes
-
-
 def _extent(extent: object) -> int:
     assert isinstance(extent, int)
     return extent
