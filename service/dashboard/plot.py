@@ -76,7 +76,7 @@ def _round_step(least: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point. `kind` is a word of `plots.css`, `title` what a reader hears of it."""
+    """A point. `kind` is a word of `figures.css`, `title` what a reader hears of it."""
 
     x: float
     y: float
