@@ -20,12 +20,12 @@ from pathlib import Path
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Stage
+from kernel_gen.records import Failure
+from kernel_gen.runtime.compiler_process import run_compiler
 from kernel_gen.runtime.flags import compile_flags, link_flags
 from kernel_gen.runtime.plan import Artifact
 
 _CANDIDATES = ("g++", "clang++", "c++")
-_MESSAGE_CHARS = 4000  # of a compiler's complaint that a Failure keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +100,10 @@ class Compiler:
             source.write_text(text)
             links = link_flags(openmp=self.openmp)
             command = [*self.command, *flags, str(source), "-o", str(built), *links]
-            failure = _run(command, work, self.timeout_seconds)
+            failure = run_compiler(command, Path(work), self.timeout_seconds)
             if failure is None:
                 os.replace(built, path)  # atomic: readers see the old file, none, or all of it
         return failure
-
-
-def _run(command: list[str], work: str, timeout_seconds: float) -> Failure | None:
-    environment = {**os.environ, "TMPDIR": work, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_seconds, env=environment,
-            check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Failure(Stage.TIMEOUT, "build-timeout", f"no object after {timeout_seconds:g} s")
-    except OSError as error:
-        return Failure(Stage.BUILD, "compiler-failed", str(error))
-    if done.returncode == 0:
-        return None
-    message = done.stderr.replace(work + "/", "")[:_MESSAGE_CHARS]
-    return Failure(Stage.BUILD, "compile-error", message or f"exit status {done.returncode}")
 
 
 def _find_command(command: str | None) -> tuple[str, ...] | None:

@@ -20,8 +20,9 @@ from pathlib import Path
 from kernel_gen.ascend.chips import chip_names
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import DeviceFault, Unavailable
-from kernel_gen.records import Failure, Stage
+from kernel_gen.records import Failure
 from kernel_gen.runtime.acl import open_acl
+from kernel_gen.runtime.compiler_process import run_compiler
 from kernel_gen.runtime.plan import Artifact
 
 VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_HOME")
@@ -31,7 +32,6 @@ _COMPILER_FOLDERS = ("bin", "tools/bisheng_compiler/bin", "compiler/ccec_compile
 _LIBRARY_FOLDERS = ("lib64", "runtime/lib64")
 _ARCHITECTURE = "dav-2201"  # Atlas A2 and A3: all chips whose kernels we generate
 _FLAGS = ("-xasc", f"--npu-arch={_ARCHITECTURE}", "-O2", "-std=c++17", "-fPIC", "-shared")
-_MESSAGE_CHARS = 4000
 _PROBE_TIMEOUT_S = 120.0
 
 
@@ -115,30 +115,19 @@ class CannCompiler:
             units = [name for name, _ in source.files if name.endswith(".cpp")]
             unit = "".join(f'#include "{name}"\n' for name in units)
             Path(work, "unit.cpp").write_text(unit, encoding="utf-8")
-            failure = self._run(work)
+            failure = run_compiler(
+                self._command(), Path(work), self.timeout_seconds, cwd=Path(work)
+            )
             if failure is None:
                 os.replace(Path(work, "unit.so"), path)  # atomic: readers see none or all of it
         return failure
 
-    def _run(self, work: str) -> Failure | None:
+    def _command(self) -> list[str]:
         home, libraries = self.toolkit.home, self.toolkit.library.parent
-        command = [
+        return [
             str(self.toolkit.compiler), *self.flags, f"-I{home / 'include'}", "-I.", "unit.cpp",
             "-o", "unit.so", f"-L{libraries}", "-lascendcl",
         ]  # fmt: skip
-        limit = self.timeout_seconds
-        try:
-            done = subprocess.run(
-                command, cwd=work, capture_output=True, text=True, timeout=limit, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return Failure(Stage.TIMEOUT, "build-timeout", f"no object after {limit:g} s")
-        except OSError as error:
-            return Failure(Stage.BUILD, "compiler-failed", str(error))
-        if done.returncode == 0:
-            return None
-        message = done.stderr[:_MESSAGE_CHARS] or f"exit status {done.returncode}"
-        return Failure(Stage.BUILD, "compile-error", message)
 
 
 @cache

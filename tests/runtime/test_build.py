@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import select
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +68,20 @@ def test_a_slow_compiler_is_a_failure(compiler: Compiler, tmp_path: Path) -> Non
     failed = slow.compile([source("late", "return 0;")], host_target())
     assert isinstance(failed, Failure)
     assert (failed.stage, failed.code) == (Stage.TIMEOUT, "build-timeout")
+
+
+def test_a_slow_compiler_ends_with_all_it_has_started(compiler: Compiler, tmp_path: Path) -> None:
+    script, held = tmp_path / "slow", tmp_path / "held"
+    os.mkfifo(held)
+    script.write_text(f"#!/bin/sh\nsleep 60 > {held} &\nwait\n")
+    script.chmod(0o755)
+    reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        slow = replace(compiler, command=(str(script),), timeout_seconds=0.5)
+        assert isinstance(slow.compile([source("later", "return 0;")], host_target()), Failure)
+        assert select.select([reader], [], [], 10)[0]  # a pipe whose last writer has ended
+    finally:
+        os.close(reader)
 
 
 def test_nothing_is_left_behind_by_failures(compiler: Compiler, tmp_path: Path) -> None:
