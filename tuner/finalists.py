@@ -27,6 +27,8 @@ _VIEWS = (
     Overheads(kernel_us=0.0, framework_us=0.0),
 )
 _SOLVER_SECONDS = 5.0
+_FASTER = ("faster", "The framework's kernel was the fastest one measured.")
+_UNMEASURED = ("unmeasured", "No kernel for it was measured: time ran out, or its trials failed.")
 
 
 class Finalists:
@@ -78,15 +80,17 @@ class Finalists:
         return [cover.plan for cover in covers]
 
     def _explained(self, group: FrameworkGroup) -> FrameworkGroup:
-        """Ops that a kernel could have run, but not faster, say so."""
-        has_kernel = any(
-            set(candidate.group.nodes) == set(group.nodes)
+        """Ops that a kernel could have run say whether one lost to the framework or none ran."""
+        tasks = [
+            candidate.task
             for candidate in self._tasks.candidates.groups
-        )
-        if group.is_constant or not has_kernel:
+            if set(candidate.group.nodes) == set(group.nodes)
+        ]
+        if group.is_constant or not tasks:
             return group
-        sentence = "The framework's kernel was the fastest one measured."
-        return dataclasses.replace(group, code="faster", sentence=sentence)
+        measured = any(self._costs.measured_us(task) is not None for task in tasks)
+        code, sentence = _FASTER if measured else _UNMEASURED
+        return dataclasses.replace(group, code=code, sentence=sentence)
 
     def _kernel(self, group: FusionGroup) -> Kernel:
         candidate = self._tasks.candidate_of[group]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("kernel_gen", "cost_models", "db", "tuner", "graph_autofusion")
 # Call -> position of the code among its arguments.
 # Given through a name, or put in the place of another.
-ELSEWHERE = {CONSTANT_CODE, "not-faster", "faster", "unavailable", "invalid-input"}
+ELSEWHERE = {CONSTANT_CODE, "not-faster", "faster", "unmeasured", "unavailable", "invalid-input"}
 CALLS = {
     "Refusal": 0,
     "RefusedError": 0,

@@ -50,7 +50,20 @@ def test_the_framework_is_published_where_nothing_beats_it() -> None:
     plan, _ = run(steady_times(kernel_us=500.0, framework_us=20.0))
     assert plan.kernels == ()
     assert not plan.summary.improved
-    assert {entry.op for entry in plan.summary.unfused} == {"add", "relu", "mul"}
+    assert [(entry.op, entry.code) for entry in plan.summary.unfused] == [
+        (op, "faster") for op in ("add", "relu", "mul")
+    ]
+
+
+def test_ops_whose_kernels_were_never_measured_do_not_claim_that_one_lost() -> None:
+    def broken_kernels(group: str, template: str, point: object) -> Measurement | Failure:
+        if template in ("framework", "baseline"):
+            return measurement(20.0)
+        return Failure(Stage.BUILD, "compile-error", "broken")
+
+    plan, _ = run(broken_kernels)
+    assert plan.kernels == ()
+    assert {entry.code for entry in plan.summary.unfused} == {"unmeasured"}
 
 
 def test_a_budget_of_trials_is_kept() -> None:
