@@ -16,12 +16,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     _head_bytes = 0
     _in_head = True
+    _piece_bytes = 0
 
     def data_received(self, data: bytes) -> None:
+        self._piece_bytes = len(data)
         super().data_received(data)
         if not self._in_head:
             return
-        # Counts the end of a body before it, too: at most one piece of what the socket gives.
         self._head_bytes += len(data)
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("Request line and headers are too large.")
@@ -31,5 +32,6 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self._in_head, self._head_bytes = True, 0
+        # The piece that ends a message may hold all of its body: it is no part of the next head.
+        self._in_head, self._head_bytes = True, -self._piece_bytes
         super().on_message_complete()

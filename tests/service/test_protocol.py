@@ -57,6 +57,14 @@ def test_heads_up_to_the_limit_pass_on_kept_connections(sqlite_service: Service)
         assert sqlite_service.http.get("/v1/jobs", headers=half).status_code == 200
 
 
+def test_bodies_that_come_in_one_piece_are_no_heads(sqlite_service: Service) -> None:
+    headers = {"Content-Type": "application/json"}
+    for _ in range(3):  # of one connection
+        body = b"x" * (2 * MAX_HEAD_BYTES)
+        said = sqlite_service.http.post("/v1/graphs", content=body, headers=headers)
+        assert said.headers["content-type"] == "application/problem+json"  # of the application
+
+
 def test_a_client_that_leaves_in_mid_body_is_no_server_error(
     sqlite_service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
