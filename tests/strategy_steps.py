@@ -364,24 +364,34 @@ def reduction(draft: Draft) -> None:
     draft.op(op, x, dims=dims, keepdim=keepdim, bound=bound, exact=op in ("amax", "amin"))
 
 
-def position(draft: Draft) -> None:
-    """argmax, argmin and the largest few, on exact values."""
-    x = draft.pick(
+def _ranked(draft: Draft) -> int | None:
+    """A value whose elements have an order that rounding does not change."""
+    return draft.pick(
         lambda v: (
             draft.info(v).exact
             and draft.type(v).dtype is not DType.BOOL
             and 0 not in draft.shape(v)
         )
     )
+
+
+def largest(draft: Draft) -> None:
+    """The largest few, or where they stand."""
+    x = _ranked(draft)
+    if x is None or not draft.shape(x):
+        return
+    dim = draft.integer(0, len(draft.shape(x)) - 1)
+    k = draft.integer(1, min(draft.shape(x)[dim], 3))
+    op = draft.one_of(("topk", "argtopk"))
+    draft.op(op, x, dim=dim, k=k, bound=draft.info(x).bound, exact=op == "topk")
+
+
+def position(draft: Draft) -> None:
+    """argmax and argmin, on exact values."""
+    x = _ranked(draft)
     if x is None:
         return
     rank = len(draft.shape(x))
-    if rank and draft.chance(3):
-        dim = draft.integer(0, rank - 1)
-        k = draft.integer(1, min(draft.shape(x)[dim], 3))
-        op = draft.one_of(("topk", "argtopk"))
-        draft.op(op, x, dim=dim, k=k, bound=draft.info(x).bound, exact=op == "topk")
-        return
     dims = list(range(rank)) if draft.chance(2) or not rank else [draft.integer(0, rank - 1)]
     draft.op(draft.one_of(("argmax", "argmin")), x, dims=dims, keepdim=draft.chance(2))
 
@@ -539,6 +549,7 @@ STEPS: dict[str, Callable[[Draft], None]] = {
     "iota": iota,
     "reduction": reduction,
     "position": position,
+    "largest": largest,
     "matmul": matmul,
     "convolution": convolution,
     "activation": activation,

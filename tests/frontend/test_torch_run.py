@@ -35,8 +35,9 @@ def test_torch_runs_every_op_of_the_vocabulary() -> None:
     assert torch_ops() == frozenset(OPS)
 
 
-# One of torch's attention kernels gives 0 for a row of NaN, the other gives NaN.
-DEFINED = [step for step in STEPS if step != "attention"]
+# One of torch's attention kernels gives 0 for a row of NaN, the other gives NaN; which of several
+# equal elements torch.topk names is up to its sort.
+DEFINED = [step for step in STEPS if step not in ("attention", "largest")]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

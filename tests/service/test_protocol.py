@@ -3,6 +3,7 @@ of the server, and the next request is served."""
 
 from __future__ import annotations
 
+import errno
 import socket
 from urllib.parse import urlsplit
 
@@ -24,7 +25,9 @@ def answer(service: Service, data: bytes, *, leave: bool = False) -> bytes:
                 return b""
             connection.shutdown(socket.SHUT_WR)
             return connection.recv(1 << 16)
-        except ConnectionError:
+        except OSError as error:  # the server hung up: before (ENOTCONN) or while we ask
+            if not isinstance(error, ConnectionError) and error.errno != errno.ENOTCONN:
+                raise
             return b""
 
 
