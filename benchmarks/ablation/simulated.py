@@ -82,8 +82,8 @@ def _row(
 
 
 def _or_narrower(row: Row, narrower: Row) -> Row:
-    """The row, or with the plan of the narrower strategy, which this one may run as well, where that
-    is faster and leaves the same to the host."""
+    """The row, or with the plan of the narrower strategy, which this one may run as well, where
+    that is faster and leaves the same to the host."""
     if row.us is None or narrower.us is None or row.us <= narrower.us:
         return row
     if sorted(row.on_host) != sorted(narrower.on_host):
