@@ -163,9 +163,11 @@ def test_a_wider_strategy_never_loses_on_a_simulated_device() -> None:
         "us", float, {"none": 1.0, "elementwise": 1.0, "automatic": 1.0},
     )  # fmt: skip
     how = Plan("ascend-sim:910b3", 100.0, trials=8)
-    times = [row.us for row in ablate_simulated(program, how, lambda _: None).rows]
-    assert all(time is not None for time in times)
-    assert times == sorted(times, key=lambda us: -(us or 0.0))
+    rows = ablate_simulated(program, how, lambda _: None).rows
+    assert all(row.us is not None for row in rows)
+    whole = [row.us for row in rows if not row.on_host]  # what the host runs takes no time
+    assert len(whole) >= 2
+    assert whole == sorted(whole, key=lambda us: -(us or 0.0))
 
 
 @pytest.mark.slow
