@@ -205,7 +205,11 @@ def _shaken(nest: LoopNest, inputs: Sequence[Array], seed: int) -> list[Array]:
     rng = np.random.default_rng(seed)
     share = float(np.finfo(np.float32).eps) * max(1.0, 0.25 * math.sqrt(reduction_length(nest)))
     factors = 1 + rng.choice(np.array([-share, share]), _FACTORS)
-    return [_scaled(a, factors) if a.dtype in (np.float32, np.float64) else a for a in inputs]
+    turned = (np.roll(factors, 4099 * k) for k in range(len(inputs)))  # each its own, scalars too
+    return [
+        _scaled(array, own) if array.dtype in (np.float32, np.float64) else array
+        for array, own in zip(inputs, turned, strict=True)
+    ]
 
 
 def _scaled(array: Array, factors: Array) -> Array:
