@@ -3,13 +3,15 @@
     solve the cover on what is known → nests in it → shares of a batch → build, check, time → again
 
 Only nests that occur in a promising cover are tuned. A cover that looks good on predictions alone
-is measured at once, which corrects the predictions and moves the next cover.
+is measured at once, which corrects the predictions and moves the next cover. Once all of the best
+cover is measured, nests that no one has timed are hoped to take half of what is predicted, so that
+a fusion which the model underrates is tried as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
@@ -29,7 +31,8 @@ from tuner.tasks import Tasks
 _BATCH_SECONDS = 1.5
 _BATCH = (4, 24)  # fewest and most candidates of a batch
 _FIRST_TRIAL_SECONDS = 0.2  # guess before anything was measured
-_UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion needs
+_UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion, or a hopeful one, needs
+_HOPE = 0.5  # of the time that is predicted for a nest never measured
 _RESOLVE_BATCHES = 4  # batches between two covers once the best one is measured throughout
 _SOLVER_SECONDS = 2.0
 
@@ -112,6 +115,22 @@ class GroupStage:
         for digest, weight in self._unfused_weights(options).items():
             weights.setdefault(digest, weight)
         self._weights = weights
+        if not self._has_fresh():
+            self._weights = {**self._hopeful_weights(options), **weights}
+
+    def _hopeful_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
+        """Nests of the best cover if nests never measured beat their prediction."""
+        hopeful = [
+            replace(option, cost_us=_HOPE * option.cost_us) if self._is_guessed(option) else option
+            for option in options
+        ]
+        cover = best_covers(self._tasks.program, hopeful, k=1, seconds=_SOLVER_SECONDS)[0]
+        return self._count(cover.plan, _UNFUSED_WEIGHT)
+
+    def _is_guessed(self, option: CoverOption) -> bool:
+        if not isinstance(option.group, FusionGroup):
+            return False
+        return self._costs.measured_us(self._tasks.candidate_of[option.group].task) is None
 
     def _unfused_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
         single = [option for option in options if self._tasks.is_single(option.group)]
