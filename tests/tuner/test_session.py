@@ -6,9 +6,12 @@ from tuner_jobs import Sabotaged, assignment, measurement, pointwise, steady_tim
 from tuner_templates import TARGET, GridTemplate
 
 from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.ir.loopnest import Compute, LoopNest
+from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Stage, Trial
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Plan
+from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
 from tuner.device import LocalDevice
 from tuner.replay import Lookup, ReplayDevice, replay
@@ -44,6 +47,22 @@ def test_three_ops_become_one_kernel_where_that_is_cheaper() -> None:
     assert {"library", "tune-groups", "whole-program"} <= {
         str(data["phase"]) for kind, data in archive.events if kind == "progress"
     }
+
+
+class Timid:
+    """A cost model that holds fusion to be worse than it is."""
+
+    name = "timid"
+
+    def predict_us(self, nest: LoopNest, schedule: Schedule | None, target: Target) -> float:
+        ops = sum(isinstance(statement, Compute) for statement in nest.statements)
+        return 4.0 if ops == 1 else 6.0 * ops
+
+
+def test_a_fusion_that_the_model_underrates_is_tried() -> None:
+    device, archive = ReplayDevice(TARGET, steady_times()), MemoryArchive()
+    plan = Session(assignment(TARGET, trials=120), device, archive, model=Timid()).run()
+    assert [kernel.ops for kernel in plan.kernels] == [("add", "relu", "mul")]
 
 
 def test_the_framework_is_published_where_nothing_beats_it() -> None:
