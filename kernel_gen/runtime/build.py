@@ -77,8 +77,7 @@ class Compiler:
             failure = self._build(text, flags, path)
             if failure is not None:
                 return failure
-        data = path.read_bytes()
-        return Artifact(path.name, hashlib.sha256(data).hexdigest(), data)
+        return Artifact.read(path)
 
     def path(self, key: str) -> Path:
         """Where the object of a content key lies."""

@@ -7,7 +7,9 @@ runs.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.fusion.group import FrameworkGroup as FrameworkGroup
@@ -68,6 +70,12 @@ class Artifact:
     name: str
     sha256: str
     data: bytes
+
+    @staticmethod
+    def read(path: Path) -> Artifact:
+        """The object in a file."""
+        data = path.read_bytes()
+        return Artifact(path.name, hashlib.sha256(data).hexdigest(), data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,7 @@ class SimulatorCompiler:
             failure = self._build(source, path)
             if failure is not None:
                 return failure
-        data = path.read_bytes()
-        return Artifact(path.name, hashlib.sha256(data).hexdigest(), data)
+        return Artifact.read(path)
 
     def path(self, source: KernelSource) -> Path:
         """Where the object of a source lies once it is built."""
