@@ -75,3 +75,20 @@ def test_positions_are_checked_against_what_they_index(
                 for number, value in enumerate(case.lowered.operands)
             ]
             assert kernel.run(operands, 1) != 0, outside
+
+
+def test_each_phase_reads_at_its_own_positions(compiler: Compiler, level: Target) -> None:
+    """Phases of one kernel share a scope: what one put within its dimension is not the other's."""
+    b = GraphBuilder()
+    index = ValueDomain(0, ROWS - 1)
+    first = b.input(TensorType(DType.I64, ()), domain=index)
+    second = b.input(TensorType(DType.I32, (2, 5)), domain=index)
+    steps = b.op("iota", dim=0, dtype=DType.F64, shape=(ROWS,), start=1, step=-2)
+    smallest = b.op("amin", b.op("take", steps, second, dim=0), dims=(0, 1), keepdim=False)
+    shares = b.op("softmax", steps, dim=0)
+    for result in (smallest, shares, b.op("take", shares, first, dim=0)):
+        b.output(result)
+    picks = np.array([[0, 3, 7, 1, 2], [4, 6, 2, 5, 1]], np.int32)
+    case, built = kernels(b.build(), [np.asarray(1, np.int64), picks], compiler, level)
+    for kernel in built:
+        case.check(kernel)

@@ -52,7 +52,6 @@ class Emitter:
         self.ops = OpWriter(unit, lanes)
         self.live_axes = nest.statement_axes()
         self.addresses = Addresses(unit, self._index_operand)
-        self._checked: dict[ValueTerm, int] = {}
         self.names = first_name
         self._reader = Reader(self.ops, self.addresses, self.fresh)
         self._writer = Writer(self.ops, self.addresses, stream)
@@ -189,20 +188,15 @@ class Emitter:
     def _check_positions(self, terms: Iterable[ValueTerm], scope: Scope) -> None:
         """Puts each position that a value holds within its dimension, once per value and size."""
         for term in terms:
-            key = self._checked_key(term)
-            if term.extent is None or scope.find(key) is not None:
+            if term.extent is None or scope.find(term) is not None:
                 continue
             value, holder = self.value(term.statement, scope), scope.holder(term.statement)
             text = self._reader.checked(value, term.extent, holder)
-            holder.define(key, self._declared(holder, text, DType.I64, value.vector))
-
-    def _checked_key(self, term: ValueTerm) -> int:
-        """Under which a scope holds a checked position; statements are not negative."""
-        return self._checked.setdefault(term, -1 - len(self._checked))
+            holder.define(term, self._declared(holder, text, DType.I64, value.vector))
 
     def _index_operand(self, term: ValueTerm, scope: Scope) -> Value:
         """The value an index reads: the checked one where there is one."""
-        return scope.find(self._checked_key(term)) or self.value(term.statement, scope)
+        return scope.find(term) or self.value(term.statement, scope)
 
     def _index_value(self, statement: IndexValue, scope: Scope) -> Value:
         self._check_positions(sorted(statement.index.values(), key=repr), scope)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kernel_gen.codegen.cpu.ops import Value
 from kernel_gen.errors import InternalError
+from kernel_gen.ir.index import ValueTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,9 @@ class Binding:
 
     text: str
     vector: bool = False
+
+
+Held = int | ValueTerm  # a statement's value, or a position that was put within its dimension
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +38,7 @@ class Scope:
     depth: int = 0
     head_lines: int = 0
     text: list[str] = field(default_factory=list)
-    values: dict[int, Value] = field(default_factory=dict)
+    values: dict[Held, Value] = field(default_factory=dict)
 
     def open(
         self, head: str, axes: dict[str, Binding] | None = None, part: str | None = None
@@ -61,9 +65,9 @@ class Scope:
     def add(self, line: str) -> None:
         self.text += line.split("\n")
 
-    def define(self, statement: int, value: Value) -> None:
+    def define(self, held: Held, value: Value) -> None:
         """Announces a value that is held in a C variable of this scope."""
-        self.values[statement] = value
+        self.values[held] = value
 
     def _chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
@@ -85,8 +89,8 @@ class Scope:
                 return scope
         raise InternalError(f"axis {axis} is not bound here")
 
-    def find(self, statement: int) -> Value | None:
-        return next((s.values[statement] for s in self._chain() if statement in s.values), None)
+    def find(self, held: Held) -> Value | None:
+        return next((s.values[held] for s in self._chain() if held in s.values), None)
 
     def holder(self, statement: int) -> Scope:
         """The scope that holds the value of `statement`."""
