@@ -34,15 +34,16 @@ def graphs(
     dtypes: Sequence[DType] = tuple(DType),
     steps: Sequence[str] = tuple(STEPS),
     specials: bool | None = None,
+    strided: bool = False,
 ) -> Graph:
     """A verified graph of at most about `max_nodes` steps (a step may emit a few nodes).
 
     `steps` names the kinds of ops to draw from (keys of `tests.strategy_steps.STEPS`). `specials`
     says whether inputs may hold NaN and infinities (None: either); without them, floats are also
-    cast to integers. All unread values are outputs.
+    cast to integers. `strided` lets inputs lie in memory in any way. All unread values are outputs.
     """
     allowed = draw(st.booleans()) if specials is None else specials
-    draft = Draft(draw, tuple(dtypes), specials=allowed)
+    draft = Draft(draw, tuple(dtypes), specials=allowed, strided=strided)
     draft.fresh_input()
     for _ in range(draw(st.integers(1, max_nodes))):
         STEPS[draw(st.sampled_from(list(steps)))](draft)
@@ -57,7 +58,24 @@ def inputs_for(draw: st.DrawFn, graph: Graph) -> list[Array]:
 
 
 def random_input(rng: np.random.Generator, type: TensorType, item: Input) -> Array:
-    """One array of the type, within the domain of the input."""
+    """One array of the type, in its layout, within the domain of the input."""
+    return _laid_out(_random_values(rng, type, item), type)
+
+
+def _laid_out(array: Array, type: TensorType) -> Array:
+    """The array with the strides of the type, where it names some; of elements that share their
+    memory, the last one's value."""
+    if type.strides is None or not array.size:
+        return array
+    last = sum((n - 1) * s for n, s in zip(array.shape, type.strides, strict=True))
+    memory = np.zeros(last + 1, array.dtype)
+    strides = [stride * array.itemsize for stride in type.strides]
+    made = np.lib.stride_tricks.as_strided(memory, array.shape, strides)
+    made[...] = array
+    return made
+
+
+def _random_values(rng: np.random.Generator, type: TensorType, item: Input) -> Array:
     shape, domain = static_shape(type.shape), item.domain
     if type.dtype is DType.BOOL:
         return rng.random(shape) < 0.5

@@ -31,10 +31,18 @@ class Info:
 class Draft:
     """The values so far; steps read from it and add to it."""
 
-    def __init__(self, draw: st.DrawFn, dtypes: tuple[DType, ...], *, specials: bool) -> None:
+    def __init__(
+        self,
+        draw: st.DrawFn,
+        dtypes: tuple[DType, ...],
+        *,
+        specials: bool,
+        strided: bool = False,
+    ) -> None:
         self.draw = draw
         self.dtypes = dtypes
         self.specials = specials
+        self.strided = strided
         self._builder = GraphBuilder()
         self._info: dict[int, Info] = {}
         self._used: set[int] = set()
@@ -79,9 +87,8 @@ class Draft:
     ) -> int:
         """A new input of the program, constant or not; `finite` whatever the graph's specials."""
         kind = self.one_of((InputKind.USER, InputKind.USER, InputKind.PARAMETER))
-        type = TensorType(
-            dtype or self.one_of(self.dtypes), self.new_shape() if shape is None else shape
-        )
+        shape = self.new_shape() if shape is None else shape
+        type = TensorType(dtype or self.one_of(self.dtypes), shape, self._layout(shape))
         domain = ValueDomain(finite=type.dtype.is_float and (finite or not self.specials))
         value = self._builder.input(type, kind, domain)
         self._info[value] = Info(4.0 if type.dtype.is_float else 0.0)
@@ -89,10 +96,23 @@ class Draft:
 
     def index_input(self, shape: tuple[int, ...], extent: int) -> int:
         """A new input of positions below `extent`."""
-        type = TensorType(self.one_of((DType.I64, DType.I32)), shape)
+        type = TensorType(self.one_of((DType.I64, DType.I32)), shape, self._layout(shape))
         value = self._builder.input(type, domain=ValueDomain(0, extent - 1))
         self._info[value] = Info()
         return value
+
+    def _layout(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Strides of an input: contiguous, or in another order, with gaps and repeated parts."""
+        if not self.strided or not shape or self.chance(2):
+            return None
+        step, strides = 1, [0] * len(shape)
+        for dim in self.draw(st.permutations(range(len(shape)))):
+            if self.chance(6):
+                continue  # each element of this dimension is the same
+            step *= self.one_of((1, 1, 1, 2, 3))
+            strides[dim] = step
+            step *= max(shape[dim], 1)
+        return tuple(strides)
 
     def op(
         self, op: str, *values: int, bound: float = 0.0, exact: bool = False, **attrs: object

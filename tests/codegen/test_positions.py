@@ -34,11 +34,14 @@ VIEWS: dict[str, tuple[Through, int]] = {
 }
 
 
-def program(view: str) -> tuple[Graph, int]:
+LAYOUTS = {"plain": TABLE, "repeated": TensorType(DType.F32, (ROWS, COLUMNS), (0, 1))}
+
+
+def program(view: str, table_type: TensorType = TABLE) -> tuple[Graph, int]:
     """Rows of a view of a table, and the view's number of rows."""
     through, extent = VIEWS[view]
     b = GraphBuilder()
-    table = b.input(TABLE)
+    table = b.input(table_type)
     positions = b.input(TensorType(DType.I64, (5,)), domain=ValueDomain(0, extent - 1))
     b.output(b.op("relu", b.op("take", through(b, table), positions, dim=0)))
     return b.build(), extent
@@ -56,12 +59,16 @@ def kernels(
     return case, bench.build()
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_positions_are_checked_against_what_they_index(
-    view: str, compiler: Compiler, level: Target
+    view: str, layout: str, compiler: Compiler, level: Target
 ) -> None:
-    graph, extent = program(view)
+    """Also where all rows are the same memory, and a position moves nothing."""
+    graph, extent = program(view, LAYOUTS[layout])
     table = np.random.default_rng(0).standard_normal(TABLE.shape, np.float32)
+    if layout == "repeated":
+        table = np.broadcast_to(table[:1], TABLE.shape)
     inside = np.array([0, extent - 1, 1, 0, extent // 2])
     case, built = kernels(graph, [table, inside], compiler, level)
     for kernel in built:

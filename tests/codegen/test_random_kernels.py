@@ -32,7 +32,7 @@ def drawn(count: int, number: int, max_nodes: int) -> list[Drawn]:
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(st.data())
     def collect(data: st.DataObject) -> None:
-        graph = data.draw(graphs(max_nodes=max_nodes, steps=LOWERED))
+        graph = data.draw(graphs(max_nodes=max_nodes, steps=LOWERED, strided=True))
         found.append((graph, data.draw(inputs_for(graph))))
 
     collect()

@@ -216,8 +216,8 @@ def flat_operands(statement: FlatStatement) -> tuple[int, ...]:
     """Earlier statements whose values a statement reads, indirect indices included."""
     match statement:
         case FlatLoad():
-            guarded = (g.index.statements() for g in statement.guards)
-            return tuple(sorted(statement.at.statements().union(*guarded)))
+            # All of them: a position along a dimension of stride 0 moves nothing and is checked.
+            return tuple(sorted({term.statement for term in statement.values}))
         case IndexValue():
             return tuple(sorted(statement.index.statements()))
         case Compute():
