@@ -3,7 +3,7 @@ kernels' times on the device, one launch after another.
 
 The baseline is the plan without fusion, by our own best kernels: no framework runs on the chip. Ops
 without a kernel run on the host, at no time; a plan that leaves more of them there than another
-one is out.
+one is out. A plan of such ops alone has no time on the device, and there is none of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from tuner.contest import Contender, ContestResult, ContestTask, Entry
 from tuner.program_bench import ProgramBench
 from tuner.tasks import computing_nodes
 
+_NO_TIME = Failure(
+    Stage.RUN, "host-only", "no kernel of it was right and measured on this device; see the trials"
+)
 _TIMEOUT_S = 300.0  # a run of all kernels of a plan with every rule checked
 
 
@@ -48,7 +51,8 @@ class AscendBench(ProgramBench):
             self._contender(task, entry, plan)
             for entry, plan in zip(task.entries, plans, strict=True)
         )
-        return ContestResult(self._time(_baseline(task, least)), contenders)
+        baseline = _baseline(task, least)
+        return ContestResult(self._time(baseline) if baseline.kernels else _NO_TIME, contenders)
 
     def _contender(self, task: ContestTask, entry: Entry, plan: Plan | Failure) -> Contender:
         if isinstance(plan, Plan) and plan.id not in self._right:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import optuna
 
@@ -21,15 +21,15 @@ from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
-from tuner.contest import Contender, ContestResult, ContestTask, Entry
+from tuner.contest import Contender, ContestTask, Entry
 from tuner.device import Device
 from tuner.finalists import Finalists
+from tuner.gain import is_baseline, is_improved
 from tuner.meter import Meter
 
 COVER_GROUP, BASELINE_TEMPLATE = "cover", "baseline"
 _NEW_PER_CONTEST = 3
 _CONTEST_SECONDS = 2.5
-_IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +39,30 @@ class Outcome:
     plan: Plan
     measured_us: float
     baseline_us: float
+    improved: bool
     unfused_us: float | None
     trials: int
     failures: int
-
-    @property
-    def improved(self) -> bool:
-        return self.measured_us < _IMPROVED_BELOW * self.baseline_us
 
 
 @dataclass(frozen=True, slots=True)
 class _Champion:
     entry: Entry
     plan: Plan
-    measured_us: float
-    baseline_us: float
+    measured: Measurement
+    baseline: Measurement
+
+    @property
+    def measured_us(self) -> float:
+        return self.measured.median_us
+
+    @property
+    def baseline_us(self) -> float:
+        return self.baseline.median_us
 
     @property
     def is_improved(self) -> bool:
-        return self.measured_us < _IMPROVED_BELOW * self.baseline_us
+        return is_improved(self.entry.cover, self.measured, self.baseline)
 
 
 class ProgramStage:
@@ -91,7 +96,7 @@ class ProgramStage:
     def run(self) -> None:
         """Contests for the finalists that have not run yet; ends early when time is short.
 
-        Raises InvalidInput if the framework itself cannot run the program.
+        Raises InvalidInput if the baseline itself cannot be run.
         """
         entries = self._new_entries()
         study = _Study(len(entries))
@@ -125,6 +130,7 @@ class ProgramStage:
             champion.plan,
             champion.measured_us,
             champion.baseline_us,
+            champion.is_improved,
             self._unfused_us,
             self._trials,
             self._failures,
@@ -163,21 +169,37 @@ class ProgramStage:
         result = self._device.contest(task)
         self.contest_seconds = time.monotonic() - start
         if isinstance(result.baseline, Failure):
-            raise InvalidInput(f"the framework cannot run the program: {result.baseline.message}")
-        self._crown(entrants, result, result.baseline)
-        self._record(entries, result.contenders, result.baseline)
-        times = [_time_us(contender) for contender in result.contenders]
+            raise InvalidInput(f"the program cannot be timed: {result.baseline.message}")
+        contenders = self._with_baseline(entrants, result.contenders, result.baseline)
+        self._crown(entrants, contenders, result.baseline)
+        self._record(entries, contenders, result.baseline)
+        times = [_time_us(contender) for contender in contenders]
         for entry, time_us in zip(entrants, times, strict=True):
             if time_us is not None and _identity(entry) in self._unfused:
                 self._unfused_us = time_us
         return times[: len(entries)]
 
+    def _with_baseline(
+        self, entries: Sequence[Entry], contenders: Sequence[Contender], baseline: Measurement
+    ) -> list[Contender]:
+        """The baseline run as a plan takes the baseline's time: what differs is noise."""
+        return [
+            replace(contender, result=baseline)
+            if isinstance(contender.result, Measurement)
+            and is_baseline(entry.cover, self._program, self._graph)
+            else contender
+            for entry, contender in zip(entries, contenders, strict=True)
+        ]
+
     def _crown(
-        self, entries: Sequence[Entry], result: ContestResult, baseline: Measurement
+        self,
+        entries: Sequence[Entry],
+        contenders: Sequence[Contender],
+        baseline: Measurement,
     ) -> None:
         found = [
-            _Champion(entry, contender.plan, contender.result.median_us, baseline.median_us)
-            for entry, contender in zip(entries, result.contenders, strict=True)
+            _Champion(entry, contender.plan, contender.result, baseline)
+            for entry, contender in zip(entries, contenders, strict=True)
             if contender.plan is not None and isinstance(contender.result, Measurement)
         ]
         if not found:

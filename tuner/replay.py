@@ -79,7 +79,8 @@ class ReplayDevice:
         contenders = tuple(self._contender(task, entry) for entry in task.entries)
         baseline = self._lookup(COVER_GROUP, BASELINE_TEMPLATE, ())
         slowest = max((entry.expected_us for entry in task.entries), default=0.0)
-        return ContestResult(baseline or _simulated(slowest), contenders)
+        known = baseline or (_simulated(slowest) if slowest > 0 else NOT_RECORDED)
+        return ContestResult(known, contenders)
 
     def close(self) -> None:
         return

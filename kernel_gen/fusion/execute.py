@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.fusion.grid import Range, Tiling, blocks
+from kernel_gen.fusion.noise import Noise
 from kernel_gen.fusion.windows import window
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
@@ -46,12 +47,14 @@ def execute(
     operands: Sequence[Array],
     schedule: Tiling | None = None,
     precision: str = "f32",
+    noise: Noise | None = None,
 ) -> list[Array]:
     """The nest's outputs, in the order of its output buffers.
 
     `operands` are the arrays of its other buffers, in order. `precision` "f32" computes as kernels
     do, "flushed" as well but with zeros for subnormal results, "f64" computes all floats in float64
-    and rounds only where a `cast` says so. Raises InvalidGraph where operands do not fit.
+    and rounds only where a `cast` says so. `noise` puts rounding errors in. Raises InvalidGraph
+    where operands do not fit.
     """
     symbols = _bind(nest, operands)
     extents = {axis.name: _known(axis.extent, symbols) for axis in nest.axes}
@@ -66,7 +69,7 @@ def execute(
     }
     for block in blocks(nest, extents, schedule):
         with np.errstate(all="ignore"):
-            _Block(nest, operands, block, symbols, precision).run(outputs)
+            _Block(nest, operands, block, symbols, precision, noise).run(outputs)
     return list(outputs.values())
 
 
@@ -102,7 +105,9 @@ class _Block:
         block: Mapping[str, Range],
         symbols: Mapping[str, int],
         precision: str,
+        noise: Noise | None,
     ) -> None:
+        self._noise = noise
         self._nest = nest
         self._operands = operands
         self._block = block
@@ -135,11 +140,22 @@ class _Block:
             case IndexValue():
                 return self._index(statement.index, axes).astype(self._type(statement.dtype))
             case Compute():
-                return self._compute(statement, axes)
+                made = self._compute(statement, axes)
+                if self._noise is None:
+                    return made
+                return self._noise.on_result(statement.op, made, statement.dtype, position)
             case Reduce():
                 return self._reduce(statement, axes)
             case Contract():
                 return self._contract(statement, axes)
+
+    def _terms(self, number: int, outer: Sequence[str], inner: Sequence[str]) -> Array:
+        """What is summed up over the axes `inner`, spread as `_spread` does."""
+        value, dtype = self._spread(number, outer, inner), self._nest.statements[number].dtype
+        if self._noise is None:
+            return value
+        count = math.prod(value.shape[len(outer) :])
+        return self._noise.on_terms(value, dtype, number, count)
 
     def _aligned(self, number: int, axes: Sequence[str]) -> Array:
         """Value of a statement with a dimension (of 1 where it does not live) for each axis."""
@@ -214,7 +230,8 @@ class _Block:
         return ranged(made, dtype) if self._wide and dtype.is_float else made
 
     def _reduce(self, reduce: Reduce, axes: Sequence[str]) -> Array:
-        value = self._spread(reduce.arg, axes, reduce.axes)
+        summed = reduce.op in ("sum", "prod")
+        value = (self._terms if summed else self._spread)(reduce.arg, axes, reduce.axes)
         outer, inner = value.shape[: len(axes)], value.shape[len(axes) :]
         value = value.reshape(*outer, math.prod(inner))
         dtype = self._type(reduce.dtype)
@@ -248,7 +265,7 @@ class _Block:
         for number in (contract.lhs, contract.rhs):
             outer = [axis for axis in self._live[number] if axis not in contract.axes]
             terms.append("".join(letters[axis] for axis in (*outer, *contract.axes)))
-            values.append(self._spread(number, outer, contract.axes).astype(dtype, copy=False))
+            values.append(self._terms(number, outer, contract.axes).astype(dtype, copy=False))
         equation = f"{','.join(terms)}->{''.join(letters[axis] for axis in axes)}"
         return np.asarray(np.einsum(equation, *values, optimize=True))
 

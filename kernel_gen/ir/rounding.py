@@ -12,6 +12,7 @@ from kernel_gen.ir.arrays import Array, numpy_dtype
 from kernel_gen.ir.dtype import DType
 
 _TINY = float(np.finfo(np.float32).smallest_normal)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def held(array: Array, dtype: DType) -> Array:
@@ -42,9 +43,12 @@ def ranged(array: Array, dtype: DType) -> Array:
     if dtype.compute is not DType.F32:
         return array
     wide: NDArray[np.float64] = array.astype(np.float64, copy=False)
+    sizes = np.abs(wide)
+    if sizes.max(initial=0.0) <= _LARGEST and sizes.min(initial=1.0) >= _TINY:
+        return wide
     narrow = wide.astype(np.float32).astype(np.float64)
     within = np.isfinite(narrow) & (np.abs(narrow) >= _TINY)
-    return wide if within.all() else np.where(within, wide, narrow)
+    return np.where(within, wide, narrow)
 
 
 def flushed(array: Array) -> Array:
