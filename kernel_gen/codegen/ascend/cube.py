@@ -8,6 +8,7 @@ from functools import lru_cache
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.check import refuse_nest
 from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand, can_load
+from kernel_gen.codegen.ascend.cube_tiling import Blocks
 from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED
@@ -23,8 +24,14 @@ from kernel_gen.ir.index import AxisTerm
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
-from kernel_gen.schedule.words import decisions
+from kernel_gen.schedule.words import choice, decisions
 
+_BLOCKS = {
+    "tileM": (0, 16, 32, 64, 96, 128, 192, 256),
+    "tileN": (0, 32, 64, 96, 128, 208, 256, 320, 512),
+    "stages": (0, 2, 3, 4, 6),
+}
+"""Sizes of a product's tiles in elements, and buffers in L1; 0: the tiling function decides."""
 _LONGEST_ROW = 65535  # elements from row to row of an operand, as the copy to fractals counts
 
 
@@ -44,7 +51,7 @@ class CubeTemplate:
             refused = refuse_nest(part) if part is not None else None
             if refused is not None:
                 return refused
-        made = _phase(parts, 0)
+        made = _phase(parts, 0, Blocks())
         return made if isinstance(made, Refusal) else None
 
     def space(self, nest: LoopNest, target: Target) -> Space:
@@ -59,9 +66,11 @@ class CubeTemplate:
             Parameter("buffers", (1, 2)),
             Parameter("cores", tuple(sorted({max(cores // 4, 1), max(cores // 2, 1), cores}))),
             Parameter("walk", ("whole", "steps")),
+            *(Parameter(name, sizes) for name, sizes in _BLOCKS.items()),
         )
         first: dict[str, Choice] = {
             "column": 0, "row": 0, "lanes": 0, "buffers": 2, "cores": cores, "walk": "whole",
+            "tileM": 0, "tileN": 0, "stages": 0,
         }  # fmt: skip
         return Space(parameters, (tuple(first.items()),))
 
@@ -104,7 +113,7 @@ def _planned(nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
     prologue, epilogue, in_chunks = _in_chunks(parts)
     if prologue is not None:
         sections.add(prologue, places)
-    made = _phase(parts, len(sections.sections))
+    made = _phase(parts, len(sections.sections), _blocks(schedule))
     if isinstance(made, Refusal):
         raise UnfitError(made)
     sections.sections.append(made)
@@ -136,7 +145,14 @@ def _places(parts: SplitNest) -> dict[int, Place]:
     return places
 
 
-def _phase(parts: SplitNest, number: int) -> CubePhase | Refusal:
+def _blocks(schedule: Schedule) -> Blocks:
+    """Schedules from before products were blocked by them decide none."""
+    known = {str(dict(d.args).get("parameter")) for d in schedule.decisions}
+    found = (int(str(choice(schedule, p))) if p in known else 0 for p in _BLOCKS)
+    return Blocks(*found)
+
+
+def _phase(parts: SplitNest, number: int, blocks: Blocks) -> CubePhase | Refusal:
     axes, nest = parts.axes, parts.shape.nest
     places = _places(parts)
     size = parts.buffers[parts.left].type.dtype.bytes
@@ -165,7 +181,9 @@ def _phase(parts: SplitNest, number: int) -> CubePhase | Refusal:
         size,
         parts.relu,
         waits=parts.prologue is not None,
+        right_early=parts.right < len(nest.buffers),
         signals=parts.epilogue is not None,
+        blocks=blocks,
     )
 
 

@@ -1,9 +1,12 @@
 """The text of a matrix product on the cube cores.
 
     tiles of C, dealt out to the cores
-        k in chunks:   GM -> L1 (row-major to fractals), both operands double-buffered
-            k in steps:    L1 -> L0A, L0B; Mmad into L0C
-        L0C -> GM by Fixpipe, converted, with ReLU where the nest has one
+        k in chunks:   GM -> L1 (row-major to fractals), in two to six buffers
+            strips of columns, two at most:
+                k in steps:    L1 -> L0A, L0B; Mmad into L0C
+                after the last chunk: L0C -> GM by Fixpipe, converted, with ReLU where there is one
+
+L0C holds two strips: one leaves it while the other, or the next tile's first, is multiplied.
 
 Fractals hold 16 rows of 32 B. L0A wants them row by row (ZZ), L0B column by column (ZN): an
 operand whose k is contiguous in memory comes that way from the copy, others are transposed on the
@@ -15,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.ascend.addresses import Place
+from kernel_gen.codegen.ascend.cube_tiling import Blocks
 from kernel_gen.codegen.cpu.linear import Poly
 
 
@@ -44,7 +48,9 @@ class CubePhase:
     size: int  # bytes of an operand's element
     relu: bool
     waits: bool  # for the vector cores' prologue
+    right_early: bool  # which does not make the right operand
     signals: bool  # to the vector cores' epilogue
+    blocks: Blocks
 
 
 # Flags: vector cores to their cube core, cube cores among themselves, and back to the vector cores.
@@ -67,19 +73,20 @@ for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
 _LOAD_B = {
     (True, 2): """\
 for (int32_t i = 0; i < kBlocks; i++) {
-    LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * nFractals * fractal],
+    LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * UpTo(n, 16) * c0 + n1 * c0],
              LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
 }""",
     (False, 2): """\
 for (int32_t i = 0; i < kBlocks; i++) {
-    LoadData(b2[i * nFractals * fractal], b1[(k0 / 16 + i) * fractal],
+    LoadData(b2[i * nFractals * fractal], b1[n1 * UpTo(kLength, 16) + (k0 / 16 + i) * fractal],
              LoadData2DParams(0, static_cast<uint8_t>(nFractals),
                               static_cast<uint16_t>(UpTo(kLength, 16) / 16), 0, 0, true, 0));
 }""",
     # squares of two fractals, which lie side by side in slabs of 16 rows
     (False, 4): """\
 for (int32_t i = 0; i < (kBlocks + 1) / 2; i++) {
-    LoadDataWithTranspose(b2[2 * i * nFractals * fractal], b1[(k0 + 16 * i) * UpTo(n, 16)],
+    LoadDataWithTranspose(b2[2 * i * nFractals * fractal],
+                          b1[(k0 + 16 * i) * UpTo(n, 16) + n1 * 16],
                           LoadData2dTransposeParams(0, static_cast<uint8_t>(nFractals), 1, 0,
                                                     static_cast<uint16_t>(nFractals - 1), 0));
 }""",
@@ -143,21 +150,22 @@ def cube_method(p: CubePhase) -> list[str]:
         f"{p.rhs.place.name}; each cube core takes a share of the tiles.",
         f"__aicore__ inline void Product{n}()",
         "{",
-        f"    constexpr int32_t fractal = 16 * {c0};",
+        f"    constexpr int32_t c0 = {c0}, fractal = 16 * c0;",
         f"    const int32_t tileM = static_cast<int32_t>(tiling->tileM{n});",
         f"    const int32_t tileN = static_cast<int32_t>(tiling->tileN{n});",
+        f"    const int32_t strip = static_cast<int32_t>(tiling->strip{n});",
         f"    const int32_t tileK = static_cast<int32_t>(tiling->tileK{n});",
         f"    const int32_t chunkK = static_cast<int32_t>(tiling->chunkK{n});",
-        "    TQue<TPosition::A1, 2> a1Queue;",
-        "    TQue<TPosition::B1, 2> b1Queue;",
+        f"    const int32_t stages = static_cast<int32_t>(tiling->stages{n});",
+        "    TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand",
         "    TQue<TPosition::A2, 2> a2Queue;",
         "    TQue<TPosition::B2, 2> b2Queue;",
-        "    TQue<TPosition::CO1, 1> cQueue;",
-        f"    pipe.InitBuffer(a1Queue, 2, static_cast<uint32_t>(tileM * chunkK * {p.size}));",
-        f"    pipe.InitBuffer(b1Queue, 2, static_cast<uint32_t>(tileN * chunkK * {p.size}));",
+        "    TQue<TPosition::CO1, 2> cQueue;",
+        "    pipe.InitBuffer(l1Queue, static_cast<uint8_t>(stages),",
+        f"                    static_cast<uint32_t>((tileM + tileN) * chunkK * {p.size}));",
         f"    pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * {p.size}));",
-        f"    pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(tileN * tileK * {p.size}));",
-        "    pipe.InitBuffer(cQueue, 1, static_cast<uint32_t>(tileM * tileN * 4));",
+        f"    pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(strip * tileK * {p.size}));",
+        "    pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));",
         f"    const int64_t chunkM = tiling->chunkM{n};",
         f"    const int64_t tilesN = ({p.n} + tileN - 1) / tileN;",
         f"    for (int64_t low = 0; low < {p.m}; low += chunkM) {{",
@@ -170,8 +178,8 @@ def cube_method(p: CubePhase) -> list[str]:
 
 def _rows(p: CubePhase, kind: str) -> list[str]:
     """A chunk of rows of the result."""
-    lines = [f"AscendC::CrossCoreWaitFlag({PREPARED});"] if p.waits else []
-    lines += [
+    lines = [
+        *(["bool prepared = false;"] if p.waits else []),
         f"const int64_t high = low + chunkM < {p.m} ? low + chunkM : {p.m};",
         "const int64_t tilesM = (high - low + tileM - 1) / tileM;",
         f"const int64_t tasks = {' * '.join(e for _, e in p.batch) or '1'} * tilesM * tilesN;",
@@ -181,6 +189,8 @@ def _rows(p: CubePhase, kind: str) -> list[str]:
         *_indented(_task(p, kind), 4),
         "}",
     ]
+    if p.waits:
+        lines += ["if (!prepared) {", f"    AscendC::CrossCoreWaitFlag({PREPARED});", "}"]
     if p.signals:
         lines += [
             f"AscendC::CrossCoreSetFlag<0, PIPE_FIX>({MULTIPLIED});",
@@ -209,13 +219,11 @@ def _task(p: CubePhase, kind: str) -> list[str]:
         *lines,
         "const int32_t m = AtMost(tileM, high - m0);",
         f"const int32_t n = AtMost(tileN, {p.n} - n0);",
-        "const int32_t nFractals = UpTo(n, 16) / 16;",
-        "LocalTensor<float> c = cQueue.AllocTensor<float>();",
+        "LocalTensor<float> c[2];",
         f"for (int64_t k1 = 0; k1 < {p.k}; k1 += chunkK) {{",
         f"    const int32_t kLength = AtMost(chunkK, {p.k} - k1);",
         *_indented(_chunk(p, kind), 4),
         "}",
-        *_result(p),
     ]
 
 
@@ -226,18 +234,41 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
     b_shape = "n, kLength" if p.rhs.k_contiguous else "kLength, n"
     slabs = not p.rhs.k_contiguous and p.size == 4
     copy_b = "CopySlabs" if slabs else "CopyFractals"
+    wait = [
+        "if (!prepared) {",
+        f"    AscendC::CrossCoreWaitFlag({PREPARED});",
+        "    prepared = true;",
+        "}",
+    ]
+    wait = wait if p.waits else []
     return [
-        f"LocalTensor<{kind}> a1 = a1Queue.AllocTensor<{kind}>();",
-        f"CopyFractals(a1, {a_at}, {a_shape}, {p.lhs.stride.text()});",
-        "a1Queue.EnQue(a1);",
-        f"LocalTensor<{kind}> b1 = b1Queue.AllocTensor<{kind}>();",
+        f"LocalTensor<{kind}> a1 = l1Queue.AllocTensor<{kind}>();",
+        f"LocalTensor<{kind}> b1 = a1[tileM * chunkK];",
+        *([] if p.right_early else wait),
         f"{copy_b}(b1, {b_at}, {b_shape}, {p.rhs.stride.text()});",
-        "b1Queue.EnQue(b1);",
-        f"a1 = a1Queue.DeQue<{kind}>();",
-        f"b1 = b1Queue.DeQue<{kind}>();",
+        *(wait if p.right_early else []),
+        f"CopyFractals(a1, {a_at}, {a_shape}, {p.lhs.stride.text()});",
+        "l1Queue.EnQue(a1);",
+        f"a1 = l1Queue.DeQue<{kind}>();",
+        "for (int32_t n1 = 0; n1 < n; n1 += strip) {",
+        *_indented(_strip(p, kind), 4),
+        "}",
+        "l1Queue.FreeTensor(a1);",
+    ]
+
+
+def _strip(p: CubePhase, kind: str) -> list[str]:
+    """Some columns of a tile, over a chunk of k."""
+    return [
+        "const int32_t at = n1 / strip;",
+        "const int32_t width = AtMost(strip, n - n1);",
+        "const int32_t nFractals = UpTo(width, 16) / 16;",
+        "if (k1 == 0) {",
+        "    c[at] = cQueue.AllocTensor<float>();",
+        "}",
         "for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {",
         "    const int32_t k = AtMost(tileK, kLength - k0);",
-        f"    const int32_t kBlocks = UpTo(k, {32 // p.size}) / {32 // p.size};",
+        "    const int32_t kBlocks = UpTo(k, c0) / c0;",
         f"    LocalTensor<{kind}> a2 = a2Queue.AllocTensor<{kind}>();",
         *_indented([_LOAD_A[p.lhs.k_contiguous, p.size]], 4),
         "    a2Queue.EnQue(a2);",
@@ -246,8 +277,8 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
         "    b2Queue.EnQue(b2);",
         f"    a2 = a2Queue.DeQue<{kind}>();",
         f"    b2 = b2Queue.DeQue<{kind}>();",
-        "    Mmad(c, a2, b2,",
-        "         MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(n),",
+        "    Mmad(c[at], a2, b2,",
+        "         MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(width),",
         "                    static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));",
         "    if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other",
         "        PipeBarrier<PIPE_M>();",
@@ -255,8 +286,9 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
         "    a2Queue.FreeTensor(a2);",
         "    b2Queue.FreeTensor(b2);",
         "}",
-        "a1Queue.FreeTensor(a1);",
-        "b1Queue.FreeTensor(b1);",
+        f"if (k1 + chunkK >= {p.k}) {{",
+        *_indented(_result(p), 4),
+        "}",
     ]
 
 
@@ -268,12 +300,12 @@ def _element(operand: MatrixOperand, outer: str, k: str) -> str:
 
 def _result(p: CubePhase) -> list[str]:
     quant = {"half": "F322F16", "bfloat16_t": "F322BF16"}.get(p.out.place.ctype)
-    at = f"{p.out.offset} + m0 * {p.out.stride.text()} + n0"
+    at = f"{p.out.offset} + m0 * {p.out.stride.text()} + n0 + n1"
     lines = [
-        "cQueue.EnQue(c);",
-        "c = cQueue.DeQue<float>();",
+        "cQueue.EnQue(c[at]);",
+        "c[at] = cQueue.DeQue<float>();",
         "FixpipeParamsV220 shape;",
-        "shape.nSize = static_cast<uint16_t>(n);",
+        "shape.nSize = static_cast<uint16_t>(width);",
         "shape.mSize = static_cast<uint16_t>(m);",
         "shape.srcStride = static_cast<uint16_t>(UpTo(m, 16));",
         f"shape.dstStride = static_cast<uint32_t>({p.out.stride.text()});",
@@ -282,4 +314,5 @@ def _result(p: CubePhase) -> list[str]:
         lines.append("shape.reluEn = true;")
     if quant:
         lines.append(f"shape.quantPre = QuantMode_t::{quant};")
-    return [*lines, f"Fixpipe({p.out.place.name}[{at}], c, shape);", "cQueue.FreeTensor(c);"]
+    return [*lines, f"Fixpipe({p.out.place.name}[{at}], c[at], shape);",
+            "cQueue.FreeTensor(c[at]);"]  # fmt: skip

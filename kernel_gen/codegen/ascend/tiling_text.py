@@ -16,6 +16,7 @@ from kernel_gen.codegen.ascend.cube_tiling import CUBE_TILING
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase import PhaseText
+from kernel_gen.codegen.ascend.product import COUNT
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import total_text
 from kernel_gen.codegen.ascend.split_reduce import PART
@@ -50,7 +51,7 @@ def struct_text(plan: KernelPlan, symbol: str) -> str:
     for section in plan.sections:
         n = section.number
         vector = isinstance(section, PhaseVariants)
-        parts = "height width key" if vector else "tileM tileN tileK chunkK chunkM"
+        parts = "height width key" if vector else "tileM tileN strip tileK chunkK stages chunkM"
         fields += [f"int64_t {part}{n};" for part in parts.split()]
     body = "\n".join(f"    {f}" for f in fields)
     return (
@@ -264,7 +265,7 @@ def _function(
     mixed = plan.has_cube and plan.has_vector
     for section in plan.sections:  # the product first: vector phases run over its chunks
         if isinstance(section, CubePhase):
-            lines += _cube(section, limits, in_chunks=plan.in_chunks)
+            lines += _cube(section, limits, _row_cycles(plan, limits))
     for section in plan.sections:
         if not isinstance(section, CubePhase):
             lines += _phase(section, limits, mixed=mixed)
@@ -296,10 +297,25 @@ def _parts(plan: KernelPlan) -> str:
     return f"Shares(cores, {rows}, {walked}, {work})"
 
 
-def _cube(p: CubePhase, limits: Limits, *, in_chunks: bool) -> list[str]:
+def _row_cycles(plan: KernelPlan, limits: Limits) -> str:
+    """Cycles of all vector cores for a row of the product, as text; "0" unless they work beside it
+    on chunks of rows."""
+    parts: list[str] = []
+    for section in plan.sections if plan.in_chunks else ():
+        if isinstance(section, PhaseVariants):
+            phase, nest = section.variants[0].roles.phase, section.nest
+            axes = [a for a in (*phase.outer, *phase.inner) if nest.extent(a) != COUNT]
+            lanes = " * ".join(nest.extent_text(a) for a in axes) or "1"
+            rate = _work(section.variants[0])[1] / 64 / limits.cores
+            parts.append(f"{rate:.5f} * static_cast<double>({lanes})")
+    return " + ".join(parts) or "0"
+
+
+def _cube(p: CubePhase, limits: Limits, row_cycles: str) -> list[str]:
     n = p.number
     batch = " * ".join(e for _, e in p.batch) or "1"
     lines = ["    int64_t rowsAtOnce = 0;", "    {"]
+    in_chunks = row_cycles != "0"
     rows = f"Chunk(b, {p.m}, {p.n}, {limits.cube_cores})" if in_chunks else p.m
     for operand in (p.lhs, p.rhs):
         if operand.stride.const is None:
@@ -307,12 +323,15 @@ def _cube(p: CubePhase, limits: Limits, *, in_chunks: bool) -> list[str]:
                       "        }"]  # fmt: skip
     return [
         *lines,
-        f"        const Blocking b = Block({p.m}, {p.n}, {p.k}, {batch}, {p.size}, "
-        f"{limits.cube_cores}, {limits.cube_bytes_per_cycle:.2f});",
+        f"        const Matrices x = {{{p.m}, {p.n}, {p.k}, {batch}, {p.size}, "
+        f"{limits.cube_cores}, {limits.cube_bytes_per_cycle:.2f}, {row_cycles}}};",
+        f"        const Blocking b = Block(x, {p.blocks.text()});",
         f"        out->tileM{n} = b.m;",
         f"        out->tileN{n} = b.n;",
+        f"        out->strip{n} = b.strip;",
         f"        out->tileK{n} = b.k;",
         f"        out->chunkK{n} = b.chunk;",
+        f"        out->stages{n} = b.stages;",
         f"        rowsAtOnce = {rows};",
         "        rowsAtOnce = rowsAtOnce > 0 ? rowsAtOnce : 1;",
         f"        out->chunkM{n} = rowsAtOnce;",

@@ -50,6 +50,7 @@ KERNELS: dict[str, Graph] = {
     "matmul_f32": g.matmul((37, 51), (51, 45), dtype=F32),
     "matmul_bf16": g.matmul((37, 51), (51, 45), dtype=BF16),
     "batched": g.matmul((3, 20, 50), (3, 50, 33)),
+    "tall_tiles": g.matmul((270, 331), (331, 245)),
     "linear_relu": g.linear(70, 130, 50, after="relu"),
     "linear_gelu": g.linear(70, 130, 50, after="bias_gelu"),
     "norm_relu_matmul": g.norm_relu_matmul(50, 96, 40),
@@ -78,6 +79,10 @@ def test_kernel_is_right(name: str, tmp_path: Path) -> None:
         ("sum_columns", {"split": 1}),
         ("sum_all", {"split": 0}),
         ("transposed", {"lanes": 512}),
+        ("matmul_f32", {"tileM": 32, "tileN": 32, "stages": 2}),
+        ("tall_tiles", {"tileM": 128, "tileN": 64, "stages": 4}),
+        ("tall_tiles", {"tileM": 32, "tileN": 208, "stages": 2}),
+        ("norm_relu_matmul", {"tileM": 16, "tileN": 64}),
     ],
 )
 def test_other_schedules_are_right(

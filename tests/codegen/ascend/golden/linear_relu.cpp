@@ -56,21 +56,22 @@ public:
     // Product of x0 and x1; each cube core takes a share of the tiles.
     __aicore__ inline void Product0()
     {
-        constexpr int32_t fractal = 16 * 16;
+        constexpr int32_t c0 = 16, fractal = 16 * c0;
         const int32_t tileM = static_cast<int32_t>(tiling->tileM0);
         const int32_t tileN = static_cast<int32_t>(tiling->tileN0);
+        const int32_t strip = static_cast<int32_t>(tiling->strip0);
         const int32_t tileK = static_cast<int32_t>(tiling->tileK0);
         const int32_t chunkK = static_cast<int32_t>(tiling->chunkK0);
-        TQue<TPosition::A1, 2> a1Queue;
-        TQue<TPosition::B1, 2> b1Queue;
+        const int32_t stages = static_cast<int32_t>(tiling->stages0);
+        TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand
         TQue<TPosition::A2, 2> a2Queue;
         TQue<TPosition::B2, 2> b2Queue;
-        TQue<TPosition::CO1, 1> cQueue;
-        pipe.InitBuffer(a1Queue, 2, static_cast<uint32_t>(tileM * chunkK * 2));
-        pipe.InitBuffer(b1Queue, 2, static_cast<uint32_t>(tileN * chunkK * 2));
+        TQue<TPosition::CO1, 2> cQueue;
+        pipe.InitBuffer(l1Queue, static_cast<uint8_t>(stages),
+                        static_cast<uint32_t>((tileM + tileN) * chunkK * 2));
         pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * 2));
-        pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(tileN * tileK * 2));
-        pipe.InitBuffer(cQueue, 1, static_cast<uint32_t>(tileM * tileN * 4));
+        pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(strip * tileK * 2));
+        pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));
         const int64_t chunkM = tiling->chunkM0;
         const int64_t tilesN = (33 + tileN - 1) / tileN;
         for (int64_t low = 0; low < s0; low += chunkM) {
@@ -86,59 +87,65 @@ public:
                 const int64_t n0 = left % tilesN * tileN;
                 const int32_t m = AtMost(tileM, high - m0);
                 const int32_t n = AtMost(tileN, 33 - n0);
-                const int32_t nFractals = UpTo(n, 16) / 16;
-                LocalTensor<float> c = cQueue.AllocTensor<float>();
+                LocalTensor<float> c[2];
                 for (int64_t k1 = 0; k1 < 40; k1 += chunkK) {
                     const int32_t kLength = AtMost(chunkK, 40 - k1);
-                    LocalTensor<half> a1 = a1Queue.AllocTensor<half>();
-                    CopyFractals(a1, x0[0 + m0 * (40) + k1], m, kLength, (40));
-                    a1Queue.EnQue(a1);
-                    LocalTensor<half> b1 = b1Queue.AllocTensor<half>();
+                    LocalTensor<half> a1 = l1Queue.AllocTensor<half>();
+                    LocalTensor<half> b1 = a1[tileM * chunkK];
                     CopyFractals(b1, x1[0 + n0 * (40) + k1], n, kLength, (40));
-                    b1Queue.EnQue(b1);
-                    a1 = a1Queue.DeQue<half>();
-                    b1 = b1Queue.DeQue<half>();
-                    for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {
-                        const int32_t k = AtMost(tileK, kLength - k0);
-                        const int32_t kBlocks = UpTo(k, 16) / 16;
-                        LocalTensor<half> a2 = a2Queue.AllocTensor<half>();
-                        for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
-                            LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
-                                     LoadData2DParams(0, static_cast<uint8_t>(kBlocks),
-                                                      static_cast<uint16_t>(UpTo(m, 16) / 16), 0, 0, false, 0));
+                    CopyFractals(a1, x0[0 + m0 * (40) + k1], m, kLength, (40));
+                    l1Queue.EnQue(a1);
+                    a1 = l1Queue.DeQue<half>();
+                    for (int32_t n1 = 0; n1 < n; n1 += strip) {
+                        const int32_t at = n1 / strip;
+                        const int32_t width = AtMost(strip, n - n1);
+                        const int32_t nFractals = UpTo(width, 16) / 16;
+                        if (k1 == 0) {
+                            c[at] = cQueue.AllocTensor<float>();
                         }
-                        a2Queue.EnQue(a2);
-                        LocalTensor<half> b2 = b2Queue.AllocTensor<half>();
-                        for (int32_t i = 0; i < kBlocks; i++) {
-                            LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * nFractals * fractal],
-                                     LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
+                        for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {
+                            const int32_t k = AtMost(tileK, kLength - k0);
+                            const int32_t kBlocks = UpTo(k, c0) / c0;
+                            LocalTensor<half> a2 = a2Queue.AllocTensor<half>();
+                            for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
+                                LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
+                                         LoadData2DParams(0, static_cast<uint8_t>(kBlocks),
+                                                          static_cast<uint16_t>(UpTo(m, 16) / 16), 0, 0, false, 0));
+                            }
+                            a2Queue.EnQue(a2);
+                            LocalTensor<half> b2 = b2Queue.AllocTensor<half>();
+                            for (int32_t i = 0; i < kBlocks; i++) {
+                                LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * UpTo(n, 16) * c0 + n1 * c0],
+                                         LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
+                            }
+                            b2Queue.EnQue(b2);
+                            a2 = a2Queue.DeQue<half>();
+                            b2 = b2Queue.DeQue<half>();
+                            Mmad(c[at], a2, b2,
+                                 MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(width),
+                                            static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));
+                            if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other
+                                PipeBarrier<PIPE_M>();
+                            }
+                            a2Queue.FreeTensor(a2);
+                            b2Queue.FreeTensor(b2);
                         }
-                        b2Queue.EnQue(b2);
-                        a2 = a2Queue.DeQue<half>();
-                        b2 = b2Queue.DeQue<half>();
-                        Mmad(c, a2, b2,
-                             MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(n),
-                                        static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));
-                        if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other
-                            PipeBarrier<PIPE_M>();
+                        if (k1 + chunkK >= 40) {
+                            cQueue.EnQue(c[at]);
+                            c[at] = cQueue.DeQue<float>();
+                            FixpipeParamsV220 shape;
+                            shape.nSize = static_cast<uint16_t>(width);
+                            shape.mSize = static_cast<uint16_t>(m);
+                            shape.srcStride = static_cast<uint16_t>(UpTo(m, 16));
+                            shape.dstStride = static_cast<uint32_t>((33));
+                            shape.reluEn = true;
+                            shape.quantPre = QuantMode_t::F322F16;
+                            Fixpipe(y0[0 + m0 * (33) + n0 + n1], c[at], shape);
+                            cQueue.FreeTensor(c[at]);
                         }
-                        a2Queue.FreeTensor(a2);
-                        b2Queue.FreeTensor(b2);
                     }
-                    a1Queue.FreeTensor(a1);
-                    b1Queue.FreeTensor(b1);
+                    l1Queue.FreeTensor(a1);
                 }
-                cQueue.EnQue(c);
-                c = cQueue.DeQue<float>();
-                FixpipeParamsV220 shape;
-                shape.nSize = static_cast<uint16_t>(n);
-                shape.mSize = static_cast<uint16_t>(m);
-                shape.srcStride = static_cast<uint16_t>(UpTo(m, 16));
-                shape.dstStride = static_cast<uint32_t>((33));
-                shape.reluEn = true;
-                shape.quantPre = QuantMode_t::F322F16;
-                Fixpipe(y0[0 + m0 * (33) + n0], c, shape);
-                cQueue.FreeTensor(c);
             }
         }
     }

@@ -16,50 +16,62 @@ int64_t Parts(int64_t extent, int64_t size)
 }
 
 struct Blocking {
-    int64_t m, n, k, chunk, tasks;
+    int64_t m, n, strip, k, chunk, stages, tasks;
 };
 
-// Tiles of C for the cores: the fewest cycles of the slowest core, where a tile takes the longer
-// of its products (16 x 16 x 32 B a cycle) and of its operands' way from memory. Two buffers in L1,
-// L0A and L0B each, one in L0C.
-Blocking Block(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t size, int64_t cores,
-               double bytesPerCycle)
+// What a product is blocked for. Bytes a cycle are those of one core while all of them read; cycles
+// a row those of the vector cores beside it, where they work on chunks of rows (0: they do not).
+struct Matrices {
+    int64_t m, n, k, batch, size, cores;
+    double bytesPerCycle, rowCycles;
+};
+
+// Cycles of the slowest core: a tile takes the longest of its products (16 x 16 x 32 B a cycle), of
+// its operands' way from memory (12 B more for each burst), and of their way to L0A and L0B. The
+// first operands' way and the last strip's are seen.
+double BlockCycles(const Matrices &x, const Blocking &b)
 {
-    const int64_t step = 32 / size;
-    Blocking best = {16, 16, step, step, 1};
-    double least = -1.0;
-    for (int64_t tileM = 16; tileM <= 256; tileM += 16) {
-        for (int64_t tileN = 16; tileN <= 256; tileN += 16) {
-            if (tileM * tileN * 4 > 131072 || (tileM > UpTo(m, 16) && tileM > 16) ||
-                (tileN > UpTo(n, 16) && tileN > 16)) {
-                continue;
-            }
-            const int64_t wide = tileM > tileN ? tileM : tileN;
-            int64_t tileK = 32768 / (wide * size) / 16 * 16;
-            tileK = tileK > UpTo(k, 16) ? UpTo(k, 16) : tileK;
-            int64_t chunk = 262144 / ((tileM + tileN) * size) / tileK * tileK;
-            chunk = chunk > 1024 ? 1024 / tileK * tileK : chunk;
-            chunk = chunk > UpTo(k, tileK) ? UpTo(k, tileK) : chunk;
-            const int64_t tasks = batch * Parts(m, tileM) * Parts(n, tileN);
-            const double share = static_cast<double>(Parts(tasks, cores));
-            const double products = static_cast<double>((tileM / 16) * (tileN / 16)) *
-                                    static_cast<double>(Parts(k, size == 4 ? 4 : step));
-            const double moved = static_cast<double>((tileM + tileN) * k * size) / bytesPerCycle;
-            const double out = static_cast<double>(tileM * tileN) / 64.0;
-            const double cycles =
-                share * ((products > moved ? products : moved) + out + 600.0) + 1000.0;
-            if (tileK >= 16 && (least < 0.0 || cycles < least)) {
-                least = cycles;
-                best = {tileM, tileN, tileK, chunk, tasks};
-            }
-        }
+    const double share = static_cast<double>(Parts(b.tasks, x.cores));
+    const double area = static_cast<double>((b.m / 16) * (b.n / 16));
+    const double products = area * static_cast<double>(Parts(x.k, x.size == 4 ? 4 : 32 / x.size));
+    const double bytes = static_cast<double>((b.m + b.n) * x.k * x.size);
+    const double bursts = 12.0 * static_cast<double>((b.m + b.n) * Parts(x.k, b.chunk));
+    const double moved = (bytes + bursts) / x.bytesPerCycle;
+    const double loads = static_cast<double>(b.m * Parts(b.n, b.strip) + 2 * b.n) *
+                         static_cast<double>(x.k * x.size) / 256.0;
+    const double steps = 100.0 * static_cast<double>(Parts(x.k, b.chunk));
+    const double longest = products > moved ? products : moved;
+    const double first = moved / static_cast<double>(Parts(x.k, b.chunk));
+    const double last = static_cast<double>(b.m * b.strip) / 64.0;
+    return share * ((longest > loads ? longest : loads) + steps) + first + last;
+}
+
+// Blocks of a tile of tileM x tileN, of which L0C holds two strips; tasks is 0 where it fits none.
+// Two buffers in L0A and L0B each.
+Blocking Blocked(const Matrices &x, int64_t tileM, int64_t tileN, int64_t stages)
+{
+    const int64_t strip = tileN > 16 ? UpTo(Parts(tileN, 2), 16) : 16;
+    const int64_t wide = tileM > strip ? tileM : strip;
+    int64_t tileK = 32768 / (wide * x.size) / 16 * 16;
+    tileK = tileK > UpTo(x.k, 16) ? UpTo(x.k, 16) : tileK;
+    if (tileK < 16 || tileM * strip * 8 > 131072) {
+        return {tileM, tileN, strip, 16, 16, 2, 0};
     }
-    return best;
+    const int64_t room = 524288 / ((tileM + tileN) * x.size);  // of L1, in steps of k
+    const int64_t deep = stages > 0 ? stages : 3;
+    int64_t chunk = room / deep / tileK * tileK;
+    chunk = chunk < tileK ? tileK : chunk > 1024 ? 1024 / tileK * tileK : chunk;
+    chunk = chunk > UpTo(x.k, tileK) ? UpTo(x.k, tileK) : chunk;
+    int64_t buffers = room / chunk;
+    buffers = buffers > 6 ? 6 : buffers;
+    buffers = stages > 0 && buffers > stages ? stages : buffers;
+    const int64_t tasks = x.batch * Parts(x.m, tileM) * Parts(x.n, tileN);
+    return {tileM, tileN, strip, tileK, chunk, buffers, buffers > 1 ? tasks : 0};
 }
 
 // Rows of C that are multiplied while vector cores work on others: as few as keep all cores busy,
 // in at most eight chunks, as a flag between cores counts no further than 15.
-[[maybe_unused]] int64_t Chunk(const Blocking &b, int64_t m, int64_t n, int64_t cores)
+int64_t Chunk(const Blocking &b, int64_t m, int64_t n, int64_t cores)
 {
     const int64_t down = Parts(m, b.m), across = Parts(n, b.n);
     const int64_t rounds = Parts(down * across, cores);
@@ -70,6 +82,35 @@ Blocking Block(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t size, int
         }
     }
     return m;
+}
+
+// The cheapest blocks; of the sizes asked for where these are not 0.
+Blocking Block(const Matrices &x, int64_t tileM, int64_t tileN, int64_t stages)
+{
+    const int64_t mostM = UpTo(x.m, 16) < 256 ? UpTo(x.m, 16) : 256;
+    const int64_t mostN = UpTo(x.n, 16) < 512 ? UpTo(x.n, 16) : 512;
+    Blocking best = {16, 16, 16, 16, 16, 2, 0};
+    double least = 0.0;
+    for (int64_t m = mostM; m >= 16; m -= 16) {
+        for (int64_t n = mostN; n >= 16; n -= 16) {
+            const bool asked = (tileM == 0 || m == (tileM < mostM ? tileM : mostM)) &&
+                               (tileN == 0 || n == (tileN < mostN ? tileN : mostN));
+            const Blocking b = Blocked(x, m, n, stages);
+            if (!asked || b.tasks == 0) {
+                continue;
+            }
+            double cycles = BlockCycles(x, b);
+            if (x.rowCycles > 0.0) {  // nothing overlaps the first chunk
+                cycles += x.rowCycles * static_cast<double>(Chunk(b, x.m, x.n, x.cores));
+            }
+            if (best.tasks == 0 || cycles < least) {
+                least = cycles;
+                best = b;
+            }
+        }
+    }
+    const bool bound = tileM > 0 || tileN > 0 || stages > 0;
+    return best.tasks == 0 && bound ? Block(x, 0, 0, 0) : best;
 }
 
 }  // namespace
@@ -87,11 +128,14 @@ extern "C" int tiling_linear_relu(const int64_t *dims, int nDims, linear_relu_Ti
     out->s0 = s0;
     int64_t rowsAtOnce = 0;
     {
-        const Blocking b = Block(s0, 33, 40, 1, 2, 20, 140.56);
+        const Matrices x = {s0, 33, 40, 1, 2, 20, 140.56, 0};
+        const Blocking b = Block(x, 0, 0, 0);
         out->tileM0 = b.m;
         out->tileN0 = b.n;
+        out->strip0 = b.strip;
         out->tileK0 = b.k;
         out->chunkK0 = b.chunk;
+        out->stages0 = b.stages;
         rowsAtOnce = s0;
         rowsAtOnce = rowsAtOnce > 0 ? rowsAtOnce : 1;
         out->chunkM0 = rowsAtOnce;

@@ -7,7 +7,9 @@ struct linear_relu_Tiling {
     int64_t s0;
     int64_t tileM0;
     int64_t tileN0;
+    int64_t strip0;
     int64_t tileK0;
     int64_t chunkK0;
+    int64_t stages0;
     int64_t chunkM0;
 };
