@@ -7,13 +7,9 @@ y = fast(x)
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graph_autofusion.api import capture, optimize
-from graph_autofusion.export import export_graph, print_graph
-from graph_autofusion.module import OptimizedModule
-from graph_autofusion.report import FusionReport
-from graph_autofusion.runner import GafWarning
 from kernel_gen.errors import (
     GafError,
     InternalError,
@@ -27,8 +23,13 @@ from kernel_gen.errors import (
 from kernel_gen.records import Budget
 
 if TYPE_CHECKING:
+    from graph_autofusion.api import capture, optimize
     from graph_autofusion.bundles import load
     from graph_autofusion.client import Client
+    from graph_autofusion.export import export_graph, print_graph
+    from graph_autofusion.module import OptimizedModule
+    from graph_autofusion.report import FusionReport
+    from graph_autofusion.runner import GafWarning
 
 __version__ = "0.1.0"
 
@@ -54,14 +55,29 @@ __all__ = [
 ]
 
 
+# Loaded at first use: most need torch, which no command but those that capture or run a model does;
+# `Client` and `load` need the REST client and cryptography, which a process may never use.
+_HOMES = {
+    "Client": "client",
+    "FusionReport": "report",
+    "GafWarning": "runner",
+    "OptimizedModule": "module",
+    "capture": "api",
+    "export_graph": "export",
+    "load": "bundles",
+    "optimize": "api",
+    "print_graph": "export",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # Both need the REST client and cryptography, which a process may never use.
-    if name == "Client":
-        from graph_autofusion.client import Client
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
 
-        return Client
-    if name == "load":
-        from graph_autofusion.bundles import load
 
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

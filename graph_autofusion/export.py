@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TextIO
 
-from graph_autofusion.module import OptimizedModule
 from graph_autofusion.report import FusionReport, GroupReport, report_of
 from kernel_gen.errors import InvalidInput
 from kernel_gen.runtime.dot import plan_to_dot, render
@@ -16,10 +15,14 @@ _SUFFIXES = (".dot", ".svg", ".png", ".json", ".trace")
 
 
 def _parts(subject: object) -> tuple[Plan, FusionReport]:
-    if isinstance(subject, OptimizedModule):
-        return subject.plan, subject.report
     if isinstance(subject, Plan):
         return subject, report_of(subject, "hit")
+    from graph_autofusion.module import (
+        OptimizedModule,
+    )  # loads torch, which a plan is shown without
+
+    if isinstance(subject, OptimizedModule):
+        return subject.plan, subject.report
     plan = getattr(subject, "plan", None)
     if isinstance(plan, Plan):
         return plan, report_of(plan, "hit")

@@ -37,9 +37,25 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - 
 
 
 def test_importing_loads_little() -> None:
-    loaded = _new_modules("import graph_autofusion")
+    loaded = _new_modules("import graph_autofusion as gaf; gaf.optimize")
     assert "kernel_gen" in loaded
     assert not loaded & HEAVY
+
+
+def test_the_command_loads_no_torch() -> None:
+    """Nor does showing a plan or reading a graph: torch takes longer than most commands."""
+    text = """
+import sys
+import graph_autofusion as gaf
+import graph_autofusion.cli
+gaf.print_graph
+assert sorted(gaf.__all__) == sorted(name for name in dir(gaf) if name in gaf.__all__)
+print([name for name in ("torch", "ray", "sqlalchemy", "fastapi") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_all_public_names_are_there() -> None:
