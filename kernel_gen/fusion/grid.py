@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from kernel_gen.ir.graph import Attrs
-from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
+from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce, Store, operands
 
 Range = tuple[int, int]
+Live = Sequence[Sequence[str]]
 _BLOCK_POINTS = 1 << 15  # 256 KiB of float64
+_FOLDED = frozenset(("sum", "prod", "any", "all", "amax", "amin"))  # of parts as of the whole
 
 
 class Step(Protocol):
@@ -28,47 +29,111 @@ class Tiling(Protocol):
         """Decisions of a kind; `tile` with `axis` and `size` is the one that matters here."""
 
 
-def blocks(
-    nest: LoopNest, extents: Mapping[str, int], schedule: Tiling | None
-) -> Iterator[dict[str, Range]]:
-    """Ranges of all axes, block after block. Axes that are reduced stay whole."""
+def pieces(whole: Range, size: int) -> Iterator[Range]:
+    """The range in pieces of `size`, the last one perhaps smaller; one piece where it is empty."""
+    low, high = whole
+    starts = range(low, high, max(size, 1)) or (low,)
+    return ((start, min(start + size, high)) for start in starts)
+
+
+def closure(
+    nest: LoopNest,
+    number: int,
+    known: Callable[[int], bool] = lambda n: False,
+    stops: Callable[[int], bool] = lambda n: False,
+) -> set[int]:
+    """The statement and what it is made from, but for what is `known`; operands of what `stops`
+    are not looked at."""
+    found: set[int] = set()
+    pending = [number]
+    while pending:
+        n = pending.pop()
+        if n in found or known(n):
+            continue
+        found.add(n)
+        if not stops(n):
+            pending += operands(nest.statements[n])
+    return found
+
+
+def reduce_cut(
+    nest: LoopNest, reduce: Reduce, live: Live, ranges: Mapping[str, Range]
+) -> tuple[str, int] | None:
+    """The axis along which a reduction is folded piece by piece, with the pieces' size; None where
+    all that it reads stays in a cache, or where a product is made along the axis."""
+    if reduce.op not in _FOLDED:
+        return None
+    sizes = {axis: high - low for axis, (low, high) in ranges.items()}
+    used = closure(nest, reduce.arg)
+    for axis in (name for name in ranges if name in reduce.axes):
+        size = _cut_size(nest, used, live, sizes, axis)
+        if size < sizes[axis]:
+            return axis, size
+    return None
+
+
+def store_cuts(
+    nest: LoopNest, live: Live, ranges: Mapping[str, Range], schedule: Tiling | None
+) -> list[tuple[list[Store], dict[str, int]]]:
+    """Stores to be made together, with the sizes of the blocks in which they are.
+
+    Axes that are reduced stay whole where a schedule decides the sizes.
+    """
+    extents = {axis: high - low for axis, (low, high) in ranges.items()}
+    if schedule is not None:
+        return [(list(nest.stores), _tile_sizes(nest, schedule, extents))]
+    found: list[tuple[list[Store], dict[str, int]]] = []
+    for store in sorted(nest.stores, key=lambda s: -len(_store_axes(s, live))):
+        axes = _store_axes(store, live)
+        for stores, sizes in found:
+            if axes.issuperset(sizes):
+                stores.append(store)
+                break
+        else:
+            found.append(([store], _cached_sizes(nest, store, live, extents)))
+    return found
+
+
+def _store_axes(store: Store, live: Live) -> frozenset[str]:
+    return frozenset(live[store.statement]).union(*(i.axes() for i in store.index))
+
+
+def _tile_sizes(nest: LoopNest, schedule: Tiling, extents: Mapping[str, int]) -> dict[str, int]:
+    """Sizes of blocks along the axes that the schedule cuts."""
     reduced = {a for s in nest.statements if isinstance(s, Reduce | Contract) for a in s.axes}
-    if schedule is None:
-        sizes = _cached_sizes(nest, extents, reduced)
-    else:
-        sizes = _tile_sizes(schedule, extents, reduced)
-    cuts = [
-        [(low, min(low + sizes[axis], extent)) for low in range(0, extent, max(sizes[axis], 1))]
-        for axis, extent in extents.items()
-    ]
-    whole = [c or [(0, 0)] for c in cuts]
-    for ranges in itertools.product(*whole):
-        yield dict(zip(extents, ranges, strict=True))
-
-
-def _tile_sizes(schedule: Tiling, extents: Mapping[str, int], reduced: set[str]) -> dict[str, int]:
-    """Sizes of blocks along all axes, as the schedule decides them."""
-    sizes = dict(extents)
+    sizes: dict[str, int] = {}
     for tile in schedule.find("tile"):
         given = dict(tile.args)
         axis, size = given.get("axis"), given.get("size")
-        if isinstance(axis, str) and isinstance(size, int) and axis in extents:
-            sizes[axis] = sizes[axis] if axis in reduced else max(size, 1)
+        if not isinstance(axis, str) or not isinstance(size, int):
+            continue
+        if axis in extents and axis not in reduced:
+            sizes[axis] = max(size, 1)
     return sizes
 
 
-def _cached_sizes(nest: LoopNest, extents: Mapping[str, int], reduced: set[str]) -> dict[str, int]:
-    """Sizes with which a block's values stay in a cache, where no value is computed much more often
-    for it. Products stay whole: the library cuts them itself."""
-    sizes = dict(extents)
-    if any(isinstance(statement, Contract) for statement in nest.statements):
-        return sizes
-    live = nest.statement_axes()
-    work = [math.prod(extents[a] for a in axes) for axes in live]
-    for axis in [a for a in extents if a not in reduced]:
-        largest = max((math.prod(sizes[a] for a in axes) for axes in live), default=0)
-        cuts = min(extents[axis], -(-largest // _BLOCK_POINTS))
-        beside = sum(w for w, axes in zip(work, live, strict=True) if axis not in axes)
-        if cuts > 1 and beside * cuts <= sum(work):
-            sizes[axis] = -(-extents[axis] // cuts)
-    return sizes
+def _cached_sizes(
+    nest: LoopNest, store: Store, live: Live, extents: Mapping[str, int]
+) -> dict[str, int]:
+    """Sizes with which all values that a block of a store needs stay in a cache."""
+    sizes, cut = dict(extents), dict[str, int]()
+    used = closure(nest, store.statement)
+    for axis in (name for name in extents if name in _store_axes(store, live)):
+        size = _cut_size(nest, used, live, sizes, axis)
+        if size < sizes[axis]:
+            sizes[axis] = cut[axis] = size
+    return cut
+
+
+def _cut_size(
+    nest: LoopNest, used: set[int], live: Live, sizes: Mapping[str, int], axis: str
+) -> int:
+    """The size along `axis` with which values that live on it stay in a cache. Products stay whole:
+    the library cuts them itself."""
+    here = [n for n in used if axis in live[n]]
+    if any(isinstance(nest.statements[n], Contract) for n in here):
+        return sizes[axis]
+    largest = max((math.prod(sizes[a] for a in live[n]) for n in here), default=0)
+    return (
+        max(1, sizes[axis] * _BLOCK_POINTS // largest) if largest > _BLOCK_POINTS else sizes[axis]
+    )

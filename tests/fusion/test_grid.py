@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from kernel_gen.fusion.execute import execute
-from kernel_gen.fusion.grid import blocks
+from kernel_gen.fusion.grid import pieces, reduce_cut, store_cuts
 from kernel_gen.fusion.windows import window
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import Index, axis_index
@@ -35,12 +37,49 @@ def _centred(transposed: bool) -> LoopNest:
     )
 
 
-def test_blocks_cover_the_grid_and_leave_reduced_axes_whole() -> None:
-    cut = list(blocks(_centred(False), {"i0": ROWS, "i1": COLS}, None))
-    assert len(cut) > 1
-    assert {block["i1"] for block in cut} == {(0, COLS)}
-    rows = [block["i0"] for block in cut]
-    assert [row for low, high in rows for row in range(low, high)] == list(range(ROWS))
+def test_stores_are_cut_into_what_stays_in_a_cache() -> None:
+    nest = _centred(False)
+    ranges = {"i0": (0, ROWS), "i1": (0, COLS)}
+    ((stores, sizes),) = store_cuts(nest, nest.statement_axes(), ranges, None)
+    assert len(stores) == 1
+    assert set(sizes) == {"i0"}
+    rows = [row for low, high in pieces((0, ROWS), sizes["i0"]) for row in range(low, high)]
+    assert rows == list(range(ROWS))
+
+
+def test_reductions_of_much_are_folded_in_parts() -> None:
+    """A mean over rows of each row's sum of exponentials: only a few rows at a time are held."""
+    i, j = axis_index("r0"), axis_index("r1")
+    rows, cols = 300, 20_000
+    nest = LoopNest(
+        (Axis("r0", rows), Axis("r1", cols)),
+        (
+            Buffer(TensorType(DType.F32, (rows, cols)), BufferRole.INPUT),
+            Buffer(TensorType(DType.F32, ()), BufferRole.OUTPUT),
+        ),
+        (
+            Load(0, (i, j), DType.F32),
+            Reduce("amax", 0, ("r1",), DType.F32),
+            Compute("sub", (0, 1), DType.F32),
+            Compute("exp", (2,), DType.F32),
+            Reduce("sum", 3, ("r1",), DType.F32),
+            Reduce("sum", 4, ("r0",), DType.F32),
+        ),
+        (Store(1, (), 5),),
+    )
+    ranges = {"r0": (0, rows), "r1": (0, cols)}
+    whole, inner = nest.statements[5], nest.statements[4]
+    assert isinstance(whole, Reduce)
+    assert isinstance(inner, Reduce)
+    assert reduce_cut(nest, whole, nest.statement_axes(), ranges) == ("r0", 1)
+    assert reduce_cut(nest, inner, nest.statement_axes(), {**ranges, "r0": (3, 4)}) is None
+    x = np.random.default_rng(0).standard_normal((rows, cols), np.float32)
+    tracemalloc.start()
+    (got,) = execute(nest, [x], precision="f64")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(got, np.exp(x - x.max(1, keepdims=True)).sum(dtype="f8"), rtol=1e-6)
+    assert peak < x.size  # bytes: an eighth of one value in float64
 
 
 @pytest.mark.parametrize("transposed", [False, True])
