@@ -4,7 +4,10 @@ of the server, and the next request is served."""
 from __future__ import annotations
 
 import errno
+import re
 import socket
+import time
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -52,6 +55,67 @@ def test_no_bytes_are_an_error_of_the_server(sqlite_service: Service, data: byte
     found = answer(sqlite_service, data)
     assert not found or found.startswith(b"HTTP/1.1 4"), found[:80]
     assert sqlite_service.http.get("/v1/health/ready").status_code == 200
+
+
+def head(nbytes: int, more: bytes = b"") -> bytes:
+    """A request for the list of jobs whose line and headers are that long."""
+    start = b"GET /v1/jobs HTTP/1.1\r\n" + HOST + more + b"X-Filler: "
+    return start + b"a" * (nbytes - len(start) - 4) + b"\r\n\r\n"
+
+
+def statuses(service: Service, *pieces: bytes) -> list[int]:
+    """Answers to what one connection sends, piece by piece."""
+    place = urlsplit(service.url)
+    found = b""
+    with socket.create_connection((str(place.hostname), int(place.port or 0)), 20) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.05)
+            connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(1 << 20):
+                found += part
+        except (ConnectionError, BrokenPipeError):
+            pass  # the server hung up
+    return [int(line[9:12]) for line in re.findall(rb"HTTP/1\.1 \d{3} ", found)]
+
+
+def cuts(data: bytes) -> Iterator[tuple[bytes, ...]]:
+    """In one piece, within lines, within the end of the head."""
+    yield (data,)
+    for at in (1, 30, len(data) // 2, len(data) - 3, len(data) - 1):
+        yield data[:at], data[at:]
+
+
+def test_the_limit_of_a_head_is_exact_however_it_comes(sqlite_service: Service) -> None:
+    for pieces in cuts(head(MAX_HEAD_BYTES)):
+        assert statuses(sqlite_service, *pieces) == [200], [len(piece) for piece in pieces]
+    for pieces in cuts(head(MAX_HEAD_BYTES + 1)):
+        assert statuses(sqlite_service, *pieces) == [400], [len(piece) for piece in pieces]
+
+
+def test_each_head_of_a_pipeline_counts_for_itself(sqlite_service: Service) -> None:
+    body = b'{"' + b"x" * 300 + b"\r\n\r\n" * 3
+    length = str(len(body)).encode()
+    post = (
+        b"POST /v1/graphs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+        b"Content-Length: " + length + b"\r\n\r\n" + body
+    )
+    fits, large = head(MAX_HEAD_BYTES), head(MAX_HEAD_BYTES + 1)
+    for pieces in cuts(fits + post + fits):
+        assert statuses(sqlite_service, *pieces) == [200, 422, 200]
+    for pieces in cuts(post + large):
+        assert statuses(sqlite_service, *pieces)[-1] == 400
+
+
+def test_a_request_behind_a_chunked_body_is_read(sqlite_service: Service) -> None:
+    chunked = (
+        b"POST /v1/graphs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\n[1,2]\r\n0\r\n\r\n"
+    )
+    for pieces in cuts(chunked + head(500)):
+        assert statuses(sqlite_service, *pieces) == [422, 200]
 
 
 def test_heads_up_to_the_limit_pass_on_kept_connections(sqlite_service: Service) -> None:
