@@ -18,6 +18,8 @@ from tuner.outputs import OutputBuffer
 
 Array = NDArray[Any]
 
+WRONG_RESULT = "wrong-result"  # code of the failure
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
@@ -63,4 +65,4 @@ class CheckedRun:
 
 def wrong_result(position: int, problem: str) -> Failure:
     """The failure of an output that is not what it should be."""
-    return Failure(Stage.CHECK, "wrong-result", f"output {position}: {problem}")
+    return Failure(Stage.CHECK, WRONG_RESULT, f"output {position}: {problem}")

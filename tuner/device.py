@@ -131,14 +131,22 @@ class LocalDevice:
         if built.path is None:
             assert built.failure is not None
             return TaskResult(built.failure, built.seconds)
-        block = self._blocks.open(task.check)
-        if isinstance(block, Failure):
-            return TaskResult(block, built.seconds)
+        path = built.path
         known = [us for us in (task.incumbent_us, best.get(task.check.key)) if us is not None]
         incumbent_us = min(known, default=None)
+        answer = self._blocks.judged(
+            task.check, lambda key: self._run(task, key, path, incumbent_us)
+        )
+        if isinstance(answer, Measurement):
+            best[task.check.key] = min(answer.median_us, *known) if known else answer.median_us
+        return TaskResult(answer, built.seconds)
+
+    def _run(
+        self, task: KernelTask, key: str, path: str, incumbent_us: float | None
+    ) -> Measurement | Failure:
         request = RunKernel(
-            block.message.key,
-            built.path,
+            key,
+            path,
             self._timer_path,
             task.source,
             len(self._cores),
@@ -147,9 +155,7 @@ class LocalDevice:
         )
         answer = self._runner.call(request, _timeout_s(task, incumbent_us))
         assert isinstance(answer, Measurement | Failure)
-        if isinstance(answer, Measurement):
-            best[task.check.key] = min(answer.median_us, *known) if known else answer.median_us
-        return TaskResult(answer, built.seconds)
+        return answer
 
 
 def _timeout_s(task: KernelTask, incumbent_us: float | None) -> float:

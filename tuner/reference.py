@@ -59,17 +59,21 @@ class CheckBlock:
         os.close(self.handle)
 
 
-def build_check(check: NestCheck) -> CheckBlock:
-    """Draw operands and compute their references. Deterministic for a given check."""
+def build_check(check: NestCheck, exempt: bool = True) -> CheckBlock:
+    """Draw operands and compute their references. Deterministic for a given check.
+
+    Without `exempt` it takes a third of the time, but a right kernel may fail on what fp32 itself
+    cannot say.
+    """
     rng = np.random.default_rng((check.seed, zlib.crc32(check.key.encode())))
     arrays: list[tuple[DType, Array]] = []
     mixed = mixed_operands(check.nest, check.domains, rng)
-    sets = [_check_set(check, mixed, arrays, has_edges=True)]
+    sets = [_check_set(check, mixed, arrays, has_edges=True, exempt=exempt)]
     if _says_little(arrays, sets[0]):
         # Edge values have spread (through a column sum, say): check ordinary values by themselves,
         # first, as they are also what candidates are timed on.
         plain = plain_operands(check.nest, check.domains, rng)
-        sets.insert(0, _check_set(check, plain, arrays, has_edges=False))
+        sets.insert(0, _check_set(check, plain, arrays, has_edges=False, exempt=exempt))
     block = shared_memory.layout(arrays)
     handle = shared_memory.create(block)
     views = shared_memory.map_arrays(handle, block, writable=True)
@@ -84,6 +88,7 @@ def _check_set(
     arrays: list[tuple[DType, Array]],
     *,
     has_edges: bool,
+    exempt: bool,
 ) -> CheckSet:
     """Append a set's operands, references and masks to `arrays`; where they stand."""
     sources = [b for b in check.nest.buffers if b.role is not BufferRole.OUTPUT]
@@ -92,7 +97,7 @@ def _check_set(
     outputs = [i for i, b in enumerate(check.nest.buffers) if b.role is BufferRole.OUTPUT]
     scale = max((value_scale(array) for array in inputs), default=0.0)
     allowed = [_tolerance(check, o, e, scale) for o, e in zip(outputs, expected, strict=True)]
-    if not check.strict and _macs(check.nest) <= _CHEAP_MACS:
+    if exempt and not check.strict and _macs(check.nest) <= _CHEAP_MACS:
         moved = _shaken(check.nest, inputs)
         if not has_edges:
             allowed = _widened(allowed, expected, moved)
