@@ -10,7 +10,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm, make_index
+from kernel_gen.ir.index import (
+    AxisTerm,
+    FloorDiv,
+    Index,
+    Mod,
+    Term,
+    ValueTerm,
+    make_index,
+    weighted_sum,
+)
 from kernel_gen.ir.types import Dim
 
 Extents = Mapping[str, Dim]
@@ -95,10 +104,8 @@ def rebuild(
     index: Index, axes: Mapping[str, Index], statements: Mapping[int, int], extents: Extents
 ) -> Index:
     """The index with axes replaced and statements renumbered, simplified with the new `extents`."""
-    total = Index(const=index.const)
-    for term, coeff in index.terms:
-        total = total + _rebuild_term(term, axes, statements, extents) * coeff
-    return total
+    parts = ((_rebuild_term(t, axes, statements, extents), coeff) for t, coeff in index.terms)
+    return weighted_sum(parts, index.const)
 
 
 def _rebuild_term(

@@ -92,7 +92,7 @@ def moved(
         case IndexValue():
             return replace(old, index=index(old.index))
         case Compute():
-            return replace(old, args=tuple(numbers[a] for a in old.args))
+            return Compute(old.op, tuple([numbers[a] for a in old.args]), old.dtype, old.attrs)
         case Reduce():
             return replace(old, arg=numbers[old.arg], axes=_inner(old.axes, axes))
         case Contract():

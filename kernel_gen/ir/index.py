@@ -7,7 +7,7 @@ another index by a positive integer (reshapes that merge axes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidGraph
@@ -96,19 +96,18 @@ class Index:
 
     def substitute(self, replace: Mapping[str, Index]) -> Index:
         """The index with axes replaced: {j: 4·j1 + j0} in `j + 1` gives `4·j1 + j0 + 1`."""
-        total = Index(const=self.const)
-        for term, coeff in self.terms:
-            if isinstance(term, AxisTerm):
-                total = total + replace.get(term.axis, Index(((term, 1),))) * coeff
-            elif isinstance(term, FloorDiv):
-                total = total + Index(
-                    ((FloorDiv(term.index.substitute(replace), term.divisor), coeff),)
-                )
-            elif isinstance(term, Mod):
-                total = total + Index(((Mod(term.index.substitute(replace), term.divisor), coeff),))
-            else:
-                total = total + Index(((term, coeff),))
-        return total
+        parts = ((_substituted(term, replace), coeff) for term, coeff in self.terms)
+        return weighted_sum(parts, self.const)
+
+
+def _substituted(term: Term, replace: Mapping[str, Index]) -> Index:
+    if isinstance(term, AxisTerm):
+        return replace.get(term.axis, Index(((term, 1),)))
+    if isinstance(term, FloorDiv):
+        return Index(((FloorDiv(term.index.substitute(replace), term.divisor), 1),))
+    if isinstance(term, Mod):
+        return Index(((Mod(term.index.substitute(replace), term.divisor), 1),))
+    return Index(((term, 1),))
 
 
 def axis_index(axis: str) -> Index:
@@ -121,5 +120,17 @@ def make_index(terms: Mapping[Term, int], const: int = 0) -> Index:
     for term in terms:
         if isinstance(term, FloorDiv | Mod) and term.divisor <= 0:
             raise InvalidGraph(f"index divides by {term.divisor}")
-    kept = sorted(((t, c) for t, c in terms.items() if c), key=lambda item: repr(item[0]))
+    kept = [item for item in terms.items() if item[1]]
+    if len(kept) > 1:
+        kept.sort(key=lambda item: repr(item[0]))
     return Index(tuple(kept), const)
+
+
+def weighted_sum(parts: Iterable[tuple[Index, int]], const: int) -> Index:
+    """The parts times their factors, and a constant."""
+    merged: dict[Term, int] = {}
+    for part, factor in parts:
+        const += part.const * factor
+        for term, coeff in part.terms:
+            merged[term] = merged.get(term, 0) + coeff * factor
+    return make_index(merged, const)

@@ -206,7 +206,6 @@ def indices(statement: Statement) -> tuple[Index, ...]:
 
 def operands(statement: Statement) -> tuple[int, ...]:
     """Earlier statements whose values a statement reads, indirect indices included."""
-    indirect = tuple(sorted({s for index in indices(statement) for s in index.statements()}))
     match statement:
         case Compute():
             return statement.args
@@ -215,4 +214,4 @@ def operands(statement: Statement) -> tuple[int, ...]:
         case Contract():
             return (statement.lhs, statement.rhs)
         case _:
-            return indirect
+            return tuple(sorted({n for index in indices(statement) for n in index.statements()}))
