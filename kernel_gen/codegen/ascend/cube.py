@@ -29,7 +29,7 @@ from kernel_gen.schedule.words import choice, decisions
 _BLOCKS = {
     "tileM": (0, 16, 32, 64, 96, 128, 192, 256),
     "tileN": (0, 32, 64, 96, 128, 208, 256, 320, 512),
-    "stages": (0, 2, 3, 4, 6),
+    "stages": (0, 2, 3, 4, 5),
 }
 """Sizes of a product's tiles in elements, and buffers in L1; 0: the tiling function decides."""
 _LONGEST_ROW = 65535  # elements from row to row of an operand, as the copy to fractals counts

@@ -1,12 +1,14 @@
 """The text of a matrix product on the cube cores.
 
-    tiles of C, dealt out to the cores
-        k in chunks:   GM -> L1 (row-major to fractals), in two to six buffers
+    tiles of C, dealt out to the cores, those with the same columns one after another
+        k in chunks:   GM -> L1 (row-major to fractals), in two to six buffers;
+                       as many of the right one's chunks as L1 has room for stay there
             strips of columns, two at most:
                 k in steps:    L1 -> L0A, L0B; Mmad into L0C
                 after the last chunk: L0C -> GM by Fixpipe, converted, with ReLU where there is one
 
-L0C holds two strips: one leaves it while the other, or the next tile's first, is multiplied.
+L0C holds two strips. The second one is a chunk of k behind the first, so that one strip has time to
+leave L0C while the other, or the next tile's first, is multiplied.
 
 Fractals hold 16 rows of 32 B. L0A wants them row by row (ZZ), L0B column by column (ZN): an
 operand whose k is contiguous in memory comes that way from the copy, others are transposed on the
@@ -52,6 +54,9 @@ class CubePhase:
     signals: bool  # to the vector cores' epilogue
     blocks: Blocks
 
+
+MOST_KEPT = 8
+"""Chunks of the right operand that stay in L1 while tiles share its columns: a queue's buffers."""
 
 # Flags: vector cores to their cube core, cube cores among themselves, and back to the vector cores.
 PREPARED, MULTIPLIED, READY = 0, 1, 2
@@ -158,6 +163,8 @@ def cube_method(p: CubePhase) -> list[str]:
         f"    const int32_t chunkK = static_cast<int32_t>(tiling->chunkK{n});",
         f"    const int32_t stages = static_cast<int32_t>(tiling->stages{n});",
         "    TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand",
+        f"    const int32_t kept = static_cast<int32_t>(tiling->kept{n});",
+        "    TQue<TPosition::B1, 1> keptQueue;  // first chunks of the right one",
         "    TQue<TPosition::A2, 2> a2Queue;",
         "    TQue<TPosition::B2, 2> b2Queue;",
         "    TQue<TPosition::CO1, 2> cQueue;",
@@ -166,6 +173,12 @@ def cube_method(p: CubePhase) -> list[str]:
         f"    pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * {p.size}));",
         f"    pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(strip * tileK * {p.size}));",
         "    pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));",
+        "    if (kept > 0) {",
+        "        pipe.InitBuffer(keptQueue, static_cast<uint8_t>(kept),",
+        f"                        static_cast<uint32_t>(tileN * chunkK * {p.size}));",
+        "    }",
+        f"    LocalTensor<{kind}> keptB[{MOST_KEPT}];",
+        "    int64_t keptPanel = -1;  // whose chunks these are",
         f"    const int64_t chunkM = tiling->chunkM{n};",
         f"    const int64_t tilesN = ({p.n} + tileN - 1) / tileN;",
         f"    for (int64_t low = 0; low < {p.m}; low += chunkM) {{",
@@ -219,11 +232,25 @@ def _task(p: CubePhase, kind: str) -> list[str]:
         *lines,
         "const int32_t m = AtMost(tileM, high - m0);",
         f"const int32_t n = AtMost(tileN, {p.n} - n0);",
+        f"const int32_t chunks = static_cast<int32_t>(({p.k} + chunkK - 1) / chunkK);",
+        f"LocalTensor<{kind}> aChunks[2], bChunks[2];",
         "LocalTensor<float> c[2];",
-        f"for (int64_t k1 = 0; k1 < {p.k}; k1 += chunkK) {{",
-        f"    const int32_t kLength = AtMost(chunkK, {p.k} - k1);",
-        *_indented(_chunk(p, kind), 4),
+        "for (int32_t i = 0; i <= chunks; i++) {",
+        "    if (i < chunks) {",
+        *_indented(_chunk(p, kind), 8),
+        "    }",
+        "    for (int32_t at = 0; at < 2 && at * strip < n; at++) {",
+        "        const int32_t chunk = i - at, n1 = at * strip;",
+        "        if (chunk < 0 || chunk == chunks) {",
+        "            continue;",
+        "        }",
+        *_indented(_strip(p, kind), 8),
+        "    }",
+        "    if (i > 0) {",
+        "        l1Queue.FreeTensor(aChunks[(i - 1) % 2]);",
+        "    }",
         "}",
+        "keptPanel = task / tilesM;",
     ]
 
 
@@ -242,28 +269,41 @@ def _chunk(p: CubePhase, kind: str) -> list[str]:
     ]
     wait = wait if p.waits else []
     return [
+        "const int64_t k1 = static_cast<int64_t>(i) * chunkK;",
+        f"const int32_t kLength = AtMost(chunkK, {p.k} - k1);",
         f"LocalTensor<{kind}> a1 = l1Queue.AllocTensor<{kind}>();",
         f"LocalTensor<{kind}> b1 = a1[tileM * chunkK];",
         *([] if p.right_early else wait),
-        f"{copy_b}(b1, {b_at}, {b_shape}, {p.rhs.stride.text()});",
+        "if (i >= kept) {",
+        f"    {copy_b}(b1, {b_at}, {b_shape}, {p.rhs.stride.text()});",
+        "} else {",
+        "    if (keptPanel != task / tilesM) {",
+        "        if (keptPanel >= 0) {",
+        "            keptQueue.FreeTensor(keptB[i]);",
+        "        }",
+        f"        keptB[i] = keptQueue.AllocTensor<{kind}>();",
+        f"        {copy_b}(keptB[i], {b_at}, {b_shape}, {p.rhs.stride.text()});",
+        "        keptQueue.EnQue(keptB[i]);",
+        f"        keptB[i] = keptQueue.DeQue<{kind}>();",
+        "    }",
+        "    b1 = keptB[i];",
+        "}",
         *(wait if p.right_early else []),
         f"CopyFractals(a1, {a_at}, {a_shape}, {p.lhs.stride.text()});",
         "l1Queue.EnQue(a1);",
-        f"a1 = l1Queue.DeQue<{kind}>();",
-        "for (int32_t n1 = 0; n1 < n; n1 += strip) {",
-        *_indented(_strip(p, kind), 4),
-        "}",
-        "l1Queue.FreeTensor(a1);",
+        f"aChunks[i % 2] = l1Queue.DeQue<{kind}>();",
+        "bChunks[i % 2] = b1;",
     ]
 
 
 def _strip(p: CubePhase, kind: str) -> list[str]:
     """Some columns of a tile, over a chunk of k."""
     return [
-        "const int32_t at = n1 / strip;",
+        f"const LocalTensor<{kind}> a1 = aChunks[chunk % 2], b1 = bChunks[chunk % 2];",
+        f"const int32_t kLength = AtMost(chunkK, {p.k} - static_cast<int64_t>(chunk) * chunkK);",
         "const int32_t width = AtMost(strip, n - n1);",
         "const int32_t nFractals = UpTo(width, 16) / 16;",
-        "if (k1 == 0) {",
+        "if (chunk == 0) {",
         "    c[at] = cQueue.AllocTensor<float>();",
         "}",
         "for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {",
@@ -279,14 +319,14 @@ def _strip(p: CubePhase, kind: str) -> list[str]:
         f"    b2 = b2Queue.DeQue<{kind}>();",
         "    Mmad(c[at], a2, b2,",
         "         MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(width),",
-        "                    static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));",
+        "                    static_cast<uint16_t>(k), 0, false, chunk == 0 && k0 == 0));",
         "    if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other",
         "        PipeBarrier<PIPE_M>();",
         "    }",
         "    a2Queue.FreeTensor(a2);",
         "    b2Queue.FreeTensor(b2);",
         "}",
-        f"if (k1 + chunkK >= {p.k}) {{",
+        "if (chunk == chunks - 1) {",
         *_indented(_result(p), 4),
         "}",
     ]

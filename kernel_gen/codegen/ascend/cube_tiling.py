@@ -20,58 +20,78 @@ class Blocks:
 
 
 CUBE_TILING = """\
+constexpr int64_t kMostKept = 8;  // buffers of one queue
+
 struct Blocking {
-    int64_t m, n, strip, k, chunk, stages, tasks;
+    int64_t m, n, strip, k, chunk, stages, kept, tasks;
 };
 
-// What a product is blocked for. Bytes a cycle are those of one core while all of them read; cycles
-// a row those of the vector cores beside it, where they work on chunks of rows (0: they do not).
+// What a product is blocked for; `size` and `outSize` are bytes of an element. Cycles a row are of
+// the vector cores beside it, where they work on chunks of rows (0: they do not).
 struct Matrices {
-    int64_t m, n, k, batch, size, cores;
-    double bytesPerCycle, rowCycles;
+    int64_t m, n, k, batch, size, outSize, cores;
+    double rowCycles;
 };
+
+// Cycles per byte of an operand that all tiles together ask for `times` times: once out of memory,
+// then out of L2, both shared by all cores.
+double ByteCycles(double times)
+{
+    const double cycles = kMemoryByteCycles / times + kL2ByteCycles * (1.0 - 1.0 / times);
+    return cycles > kCopyByteCycles ? cycles : kCopyByteCycles;
+}
 
 // Cycles of the slowest core: a tile takes the longest of its products (16 x 16 x 32 B a cycle), of
 // its operands' way from memory (12 B more for each burst), and of their way to L0A and L0B. The
-// first operands' way and the last strip's are seen.
+// first operands' way and the last strip's are seen, with few buffers each tile's way out as well;
+// so is a tenth (an estimate) of what overlaps.
 double BlockCycles(const Matrices &x, const Blocking &b)
 {
     const double share = static_cast<double>(Parts(b.tasks, x.cores));
     const double area = static_cast<double>((b.m / 16) * (b.n / 16));
     const double products = area * static_cast<double>(Parts(x.k, x.size == 4 ? 4 : 32 / x.size));
-    const double bytes = static_cast<double>((b.m + b.n) * x.k * x.size);
-    const double bursts = 12.0 * static_cast<double>((b.m + b.n) * Parts(x.k, b.chunk));
-    const double moved = (bytes + bursts) / x.bytesPerCycle;
+    const int64_t chunks = Parts(x.k, b.chunk), down = Parts(x.m, b.m);
+    const double again = share < static_cast<double>(down) ? share : static_cast<double>(down);
+    const double saved = static_cast<double>(b.kept) / static_cast<double>(chunks);
+    const double fresh = 1.0 - saved * (1.0 - 1.0 / again);
+    const double left = ByteCycles(static_cast<double>(Parts(x.n, b.n)));
+    const double right = ByteCycles(fresh * static_cast<double>(down)) * fresh;
+    const double line = static_cast<double>(x.k * x.size + 12 * chunks);
+    const double read = static_cast<double>(b.m) * left + static_cast<double>(b.n) * right;
+    const double written = static_cast<double>(b.m * b.n * x.outSize);
+    const double moved = line * read + written * kMemoryByteCycles;
     const double loads = static_cast<double>(b.m * Parts(b.n, b.strip) + 2 * b.n) *
                          static_cast<double>(x.k * x.size) / 256.0;
-    const double steps = 100.0 * static_cast<double>(Parts(x.k, b.chunk));
-    const double longest = products > moved ? products : moved;
-    const double first = moved / static_cast<double>(Parts(x.k, b.chunk));
-    const double last = static_cast<double>(b.m * b.strip) / 64.0;
-    return share * ((longest > loads ? longest : loads) + steps) + first + last;
+    const int64_t pieces = Parts(b.n, b.strip) * Parts(x.k, b.k);
+    const double steps = static_cast<double>(20 * chunks + 40 * pieces);
+    double longest = products > moved ? products : moved;
+    longest = longest > loads ? longest : loads;
+    const double busy = longest + 0.1 * (products + moved + loads - longest);
+    const double first = moved / static_cast<double>(chunks);
+    const double out = static_cast<double>(b.m * b.n) / 64.0 * (b.stages > 3 ? 1.0 / share : 1.0);
+    return share * (busy + steps + out) + first;
 }
 
-// Blocks of a tile of tileM x tileN, of which L0C holds two strips; tasks is 0 where it fits none.
-// Two buffers in L0A and L0B each.
-Blocking Blocked(const Matrices &x, int64_t tileM, int64_t tileN, int64_t stages)
+// Blocks of a tile of tileM x tileN and chunks of k; tasks is 0 where they do not fit. L0C holds
+// two strips, L0A and L0B two steps each, L1 `stages` chunks of both operands and some more of the
+// right one.
+Blocking Blocked(const Matrices &x, int64_t tileM, int64_t tileN, int64_t chunk, int64_t stages)
 {
     const int64_t strip = tileN > 16 ? UpTo(Parts(tileN, 2), 16) : 16;
-    const int64_t wide = tileM > strip ? tileM : strip;
-    int64_t tileK = 32768 / (wide * x.size) / 16 * 16;
-    tileK = tileK > UpTo(x.k, 16) ? UpTo(x.k, 16) : tileK;
-    if (tileK < 16 || tileM * strip * 8 > 131072) {
-        return {tileM, tileN, strip, 16, 16, 2, 0};
+    const int64_t most = 32768 / ((tileM > strip ? tileM : strip) * x.size) / 16 * 16;
+    if (most < 16 || tileM * strip * 8 > 131072) {
+        return {tileM, tileN, strip, 16, 16, 2, 0, 0};
     }
-    const int64_t room = 524288 / ((tileM + tileN) * x.size);  // of L1, in steps of k
-    const int64_t deep = stages > 0 ? stages : 3;
-    int64_t chunk = room / deep / tileK * tileK;
-    chunk = chunk < tileK ? tileK : chunk > 1024 ? 1024 / tileK * tileK : chunk;
-    chunk = chunk > UpTo(x.k, tileK) ? UpTo(x.k, tileK) : chunk;
-    int64_t buffers = room / chunk;
-    buffers = buffers > 6 ? 6 : buffers;
-    buffers = stages > 0 && buffers > stages ? stages : buffers;
+    const int64_t tileK = UpTo(Parts(chunk, Parts(chunk, most)), 16);
+    const int64_t both = (tileM + tileN) * chunk * x.size, right = tileN * chunk * x.size;
+    int64_t deep = 524288 / both;
+    deep = deep > (stages > 0 ? stages : 4) ? (stages > 0 ? stages : 4) : deep;
+    int64_t kept = (524288 - deep * both) / right;
+    kept = kept > kMostKept ? kMostKept : kept;
+    kept = kept > Parts(x.k, chunk) ? Parts(x.k, chunk) : kept;
+    kept = x.m > tileM ? kept : 0;
     const int64_t tasks = x.batch * Parts(x.m, tileM) * Parts(x.n, tileN);
-    return {tileM, tileN, strip, tileK, chunk, buffers, buffers > 1 ? tasks : 0};
+    return {tileM, tileN, strip, tileK, chunk, deep, kept, deep > 1 ? tasks : 0};
 }
 
 // Rows of C that are multiplied while vector cores work on others: as few as keep all cores busy,
@@ -94,23 +114,27 @@ Blocking Block(const Matrices &x, int64_t tileM, int64_t tileN, int64_t stages)
 {
     const int64_t mostM = UpTo(x.m, 16) < 256 ? UpTo(x.m, 16) : 256;
     const int64_t mostN = UpTo(x.n, 16) < 512 ? UpTo(x.n, 16) : 512;
-    Blocking best = {16, 16, 16, 16, 16, 2, 0};
+    const int64_t chunks[] = {1024, 512, 384, 256, 192, 128, 64, 32, 16};
+    Blocking best = {16, 16, 16, 16, 16, 2, 0, 0};
     double least = 0.0;
     for (int64_t m = mostM; m >= 16; m -= 16) {
         for (int64_t n = mostN; n >= 16; n -= 16) {
             const bool asked = (tileM == 0 || m == (tileM < mostM ? tileM : mostM)) &&
                                (tileN == 0 || n == (tileN < mostN ? tileN : mostN));
-            const Blocking b = Blocked(x, m, n, stages);
-            if (!asked || b.tasks == 0) {
-                continue;
-            }
-            double cycles = BlockCycles(x, b);
-            if (x.rowCycles > 0.0) {  // nothing overlaps the first chunk
-                cycles += x.rowCycles * static_cast<double>(Chunk(b, x.m, x.n, x.cores));
-            }
-            if (best.tasks == 0 || cycles < least) {
-                least = cycles;
-                best = b;
+            for (const int64_t size : chunks) {
+                const int64_t chunk = size < UpTo(x.k, 16) ? size : UpTo(x.k, 16);
+                const Blocking b = Blocked(x, m, n, chunk, stages);
+                if (!asked || b.tasks == 0) {
+                    continue;
+                }
+                double cycles = BlockCycles(x, b);
+                if (x.rowCycles > 0.0) {  // nothing overlaps the first chunk
+                    cycles += x.rowCycles * static_cast<double>(Chunk(b, x.m, x.n, x.cores));
+                }
+                if (best.tasks == 0 || cycles < least) {
+                    least = cycles;
+                    best = b;
+                }
             }
         }
     }

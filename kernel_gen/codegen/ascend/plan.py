@@ -51,7 +51,11 @@ def limits_of(target: Target) -> Limits:
         chip.vector_cores,
         chip.hbm_bytes_per_s / chip.vector_cores / cycles,
         chip.cube_cores,
-        chip.l2_bytes_per_s / chip.cube_cores / cycles,
+        (
+            chip.cube_cores * cycles / chip.hbm_bytes_per_s,
+            chip.cube_cores * cycles / chip.l2_bytes_per_s,
+            1 / chip.gm_cube_rate,
+        ),
     )
 
 

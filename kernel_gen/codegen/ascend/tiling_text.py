@@ -20,7 +20,7 @@ from kernel_gen.codegen.ascend.product import COUNT
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import total_text
 from kernel_gen.codegen.ascend.split_reduce import PART
-from kernel_gen.codegen.ascend.steps import Lanes
+from kernel_gen.codegen.ascend.steps import SIZES, Lanes
 from kernel_gen.ir.loopnest import Buffer
 
 
@@ -36,13 +36,14 @@ class TunedPoint:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What the tiling function knows of the chip. `ub_bytes` is what a kernel may use; rates are of
-    one core while all of them read."""
+    one core while all of them read. `cube_byte_cycles` are cycles per byte of a cube core: out of
+    memory, out of L2, and of its own copies at best."""
 
     ub_bytes: int
     cores: int
     bytes_per_cycle: float
     cube_cores: int
-    cube_bytes_per_cycle: float
+    cube_byte_cycles: tuple[float, float, float]
 
 
 def struct_text(plan: KernelPlan, symbol: str) -> str:
@@ -51,7 +52,9 @@ def struct_text(plan: KernelPlan, symbol: str) -> str:
     for section in plan.sections:
         n = section.number
         vector = isinstance(section, PhaseVariants)
-        parts = "height width key" if vector else "tileM tileN strip tileK chunkK stages chunkM"
+        parts = (
+            "height width key" if vector else "tileM tileN strip tileK chunkK stages kept chunkM"
+        )
         fields += [f"int64_t {part}{n};" for part in parts.split()]
     body = "\n".join(f"    {f}" for f in fields)
     return (
@@ -169,7 +172,13 @@ def tiling_text(
             _COMMON,
         ]
     if plan.has_cube:
-        lines.append(CUBE_TILING)
+        memory, l2, own = limits.cube_byte_cycles
+        lines += [
+            f"constexpr double kMemoryByteCycles = {memory:.5f};",
+            f"constexpr double kL2ByteCycles = {l2:.5f};",
+            f"constexpr double kCopyByteCycles = {own:.5f};",
+            CUBE_TILING,
+        ]
     if plan.parts:
         lines.append(_SHARES)
     for phase in vectors:
@@ -324,7 +333,7 @@ def _cube(p: CubePhase, limits: Limits, row_cycles: str) -> list[str]:
     return [
         *lines,
         f"        const Matrices x = {{{p.m}, {p.n}, {p.k}, {batch}, {p.size}, "
-        f"{limits.cube_cores}, {limits.cube_bytes_per_cycle:.2f}, {row_cycles}}};",
+        f"{SIZES[p.out.place.ctype]}, {limits.cube_cores}, {row_cycles}}};",
         f"        const Blocking b = Block(x, {p.blocks.text()});",
         f"        out->tileM{n} = b.m;",
         f"        out->tileN{n} = b.n;",
@@ -332,6 +341,7 @@ def _cube(p: CubePhase, limits: Limits, row_cycles: str) -> list[str]:
         f"        out->tileK{n} = b.k;",
         f"        out->chunkK{n} = b.chunk;",
         f"        out->stages{n} = b.stages;",
+        f"        out->kept{n} = b.kept;",
         f"        rowsAtOnce = {rows};",
         "        rowsAtOnce = rowsAtOnce > 0 ? rowsAtOnce : 1;",
         f"        out->chunkM{n} = rowsAtOnce;",

@@ -64,6 +64,8 @@ public:
         const int32_t chunkK = static_cast<int32_t>(tiling->chunkK0);
         const int32_t stages = static_cast<int32_t>(tiling->stages0);
         TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand
+        const int32_t kept = static_cast<int32_t>(tiling->kept0);
+        TQue<TPosition::B1, 1> keptQueue;  // first chunks of the right one
         TQue<TPosition::A2, 2> a2Queue;
         TQue<TPosition::B2, 2> b2Queue;
         TQue<TPosition::CO1, 2> cQueue;
@@ -72,6 +74,12 @@ public:
         pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * 2));
         pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(strip * tileK * 2));
         pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));
+        if (kept > 0) {
+            pipe.InitBuffer(keptQueue, static_cast<uint8_t>(kept),
+                            static_cast<uint32_t>(tileN * chunkK * 2));
+        }
+        LocalTensor<half> keptB[8];
+        int64_t keptPanel = -1;  // whose chunks these are
         const int64_t chunkM = tiling->chunkM0;
         const int64_t tilesN = (33 + tileN - 1) / tileN;
         for (int64_t low = 0; low < s0; low += chunkM) {
@@ -87,20 +95,44 @@ public:
                 const int64_t n0 = left % tilesN * tileN;
                 const int32_t m = AtMost(tileM, high - m0);
                 const int32_t n = AtMost(tileN, 33 - n0);
+                const int32_t chunks = static_cast<int32_t>((40 + chunkK - 1) / chunkK);
+                LocalTensor<half> aChunks[2], bChunks[2];
                 LocalTensor<float> c[2];
-                for (int64_t k1 = 0; k1 < 40; k1 += chunkK) {
-                    const int32_t kLength = AtMost(chunkK, 40 - k1);
-                    LocalTensor<half> a1 = l1Queue.AllocTensor<half>();
-                    LocalTensor<half> b1 = a1[tileM * chunkK];
-                    CopyFractals(b1, x1[0 + n0 * (40) + k1], n, kLength, (40));
-                    CopyFractals(a1, x0[0 + m0 * (40) + k1], m, kLength, (40));
-                    l1Queue.EnQue(a1);
-                    a1 = l1Queue.DeQue<half>();
-                    for (int32_t n1 = 0; n1 < n; n1 += strip) {
-                        const int32_t at = n1 / strip;
+                for (int32_t i = 0; i <= chunks; i++) {
+                    if (i < chunks) {
+                        const int64_t k1 = static_cast<int64_t>(i) * chunkK;
+                        const int32_t kLength = AtMost(chunkK, 40 - k1);
+                        LocalTensor<half> a1 = l1Queue.AllocTensor<half>();
+                        LocalTensor<half> b1 = a1[tileM * chunkK];
+                        if (i >= kept) {
+                            CopyFractals(b1, x1[0 + n0 * (40) + k1], n, kLength, (40));
+                        } else {
+                            if (keptPanel != task / tilesM) {
+                                if (keptPanel >= 0) {
+                                    keptQueue.FreeTensor(keptB[i]);
+                                }
+                                keptB[i] = keptQueue.AllocTensor<half>();
+                                CopyFractals(keptB[i], x1[0 + n0 * (40) + k1], n, kLength, (40));
+                                keptQueue.EnQue(keptB[i]);
+                                keptB[i] = keptQueue.DeQue<half>();
+                            }
+                            b1 = keptB[i];
+                        }
+                        CopyFractals(a1, x0[0 + m0 * (40) + k1], m, kLength, (40));
+                        l1Queue.EnQue(a1);
+                        aChunks[i % 2] = l1Queue.DeQue<half>();
+                        bChunks[i % 2] = b1;
+                    }
+                    for (int32_t at = 0; at < 2 && at * strip < n; at++) {
+                        const int32_t chunk = i - at, n1 = at * strip;
+                        if (chunk < 0 || chunk == chunks) {
+                            continue;
+                        }
+                        const LocalTensor<half> a1 = aChunks[chunk % 2], b1 = bChunks[chunk % 2];
+                        const int32_t kLength = AtMost(chunkK, 40 - static_cast<int64_t>(chunk) * chunkK);
                         const int32_t width = AtMost(strip, n - n1);
                         const int32_t nFractals = UpTo(width, 16) / 16;
-                        if (k1 == 0) {
+                        if (chunk == 0) {
                             c[at] = cQueue.AllocTensor<float>();
                         }
                         for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {
@@ -123,14 +155,14 @@ public:
                             b2 = b2Queue.DeQue<half>();
                             Mmad(c[at], a2, b2,
                                  MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(width),
-                                            static_cast<uint16_t>(k), 0, false, k1 == 0 && k0 == 0));
+                                            static_cast<uint16_t>(k), 0, false, chunk == 0 && k0 == 0));
                             if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other
                                 PipeBarrier<PIPE_M>();
                             }
                             a2Queue.FreeTensor(a2);
                             b2Queue.FreeTensor(b2);
                         }
-                        if (k1 + chunkK >= 40) {
+                        if (chunk == chunks - 1) {
                             cQueue.EnQue(c[at]);
                             c[at] = cQueue.DeQue<float>();
                             FixpipeParamsV220 shape;
@@ -144,8 +176,11 @@ public:
                             cQueue.FreeTensor(c[at]);
                         }
                     }
-                    l1Queue.FreeTensor(a1);
+                    if (i > 0) {
+                        l1Queue.FreeTensor(aChunks[(i - 1) % 2]);
+                    }
                 }
+                keptPanel = task / tilesM;
             }
         }
     }

@@ -11,5 +11,6 @@ struct linear_relu_Tiling {
     int64_t tileK0;
     int64_t chunkK0;
     int64_t stages0;
+    int64_t kept0;
     int64_t chunkM0;
 };
