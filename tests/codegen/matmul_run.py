@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,23 @@ from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import LoadedKernel
-from kernel_gen.schedule.schedule import Choice, Point
+from kernel_gen.schedule.schedule import Choice, Point, Schedule
 from tests.codegen.matmul_nests import Array, operands
 
 TEMPLATE = MatmulTemplate()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A point of a nest's space (None: the first seed) to run on each number of threads.
+
+    `inputs` are the operands that are read; None draws them.
+    """
+
+    nest: LoopNest
+    point: Point | None = None
+    threads: tuple[int, ...] = (2,)
+    inputs: list[Array] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +45,7 @@ class Bench:
     def build(self, nest: LoopNest, point: Point) -> LoadedKernel | Refusal:
         """The kernel of a point of the space; a compiler's complaint fails the test."""
         schedule = TEMPLATE.schedule(nest, self.target, point)
-        if isinstance(schedule, Refusal):
-            return schedule
-        source = TEMPLATE.generate(nest, self.target, schedule, "kernel")
-        built = self.compiler.compile([source], self.target)
-        assert not isinstance(built, Failure), built.message
-        return LoadedKernel(self.compiler.path_of(built), source, nest)
+        return schedule if isinstance(schedule, Refusal) else self._load([(nest, schedule)])[0]
 
     def check(
         self,
@@ -49,9 +58,48 @@ class Bench:
 
         `inputs` are the operands that are read, random ones by default.
         """
-        kernel = self.build(nest, point or self.seed(nest))
-        assert isinstance(kernel, LoadedKernel), kernel
-        inputs = operands(nest, seed=3) if inputs is None else inputs
+        self.check_all([Check(nest, point, (threads,), inputs)])
+
+    def check_all(self, checks: Iterable[Check]) -> None:
+        """Builds the kernels of all checks as one object, which takes half of the time of an object
+        for each, and runs them one by one."""
+        known = list(checks)
+        kernels = self._load([(check.nest, self._schedule(check)) for check in known])
+        for check, kernel in zip(known, kernels, strict=True):
+            try:
+                _compare(kernel, check)
+            except AssertionError as wrong:
+                extents = {axis.name: axis.extent for axis in check.nest.axes}
+                wrong.add_note(f"{extents}, {check.point or 'first seed'}, {check.threads} threads")
+                raise
+
+    def _schedule(self, check: Check) -> Schedule:
+        point = check.point or self.seed(check.nest)
+        schedule = TEMPLATE.schedule(check.nest, self.target, point)
+        assert isinstance(schedule, Schedule), schedule
+        return schedule
+
+    def _load(self, wanted: Sequence[tuple[LoopNest, Schedule]]) -> list[LoadedKernel]:
+        sources = [
+            TEMPLATE.generate(nest, self.target, schedule, f"kernel{number}")
+            for number, (nest, schedule) in enumerate(wanted)
+        ]
+        built = self.compiler.compile(sources, self.target)
+        assert not isinstance(built, Failure), built.message
+        path = self.compiler.path_of(built)
+        pairs = zip(sources, wanted, strict=True)
+        return [LoadedKernel(path, source, nest) for source, (nest, _) in pairs]
+
+    def seed(self, nest: LoopNest, **changes: Choice) -> Point:
+        """The template's first guess with some choices replaced."""
+        return {**dict(TEMPLATE.space(nest, self.target).seeds[0]), **changes}
+
+
+def _compare(kernel: LoadedKernel, check: Check) -> None:
+    nest = check.nest
+    inputs = operands(nest, seed=3) if check.inputs is None else check.inputs
+    expected = execute(nest, inputs, precision="f64")
+    for threads in check.threads:
         given = iter(inputs)
         arrays = [
             poisoned(nest, i) if b.role is BufferRole.OUTPUT else next(given)
@@ -60,12 +108,8 @@ class Bench:
         assert kernel.run(arrays, threads) == 0
         outputs = [a for a, b in zip(arrays, nest.buffers, strict=True)
                    if b.role is BufferRole.OUTPUT]  # fmt: skip
-        for got, want in zip(outputs, execute(nest, inputs, precision="f64"), strict=True):
+        for got, want in zip(outputs, expected, strict=True):
             assert_close(got, want, depth=max(a.extent for a in nest.axes))
-
-    def seed(self, nest: LoopNest, **changes: Choice) -> Point:
-        """The template's first guess with some choices replaced."""
-        return {**dict(TEMPLATE.space(nest, self.target).seeds[0]), **changes}
 
 
 def poisoned(nest: LoopNest, buffer: int) -> Array:

@@ -26,7 +26,7 @@ from tests.codegen.matmul_nests import (
     build,
     sections,
 )
-from tests.codegen.matmul_run import TEMPLATE, Bench
+from tests.codegen.matmul_run import TEMPLATE, Bench, Check
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +45,9 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("m", "n", "k"), SHAPES)
-def test_shapes_and_threads(bench: Bench, m: int, n: int, k: int) -> None:
-    nest = build(Case(m, n, k))
-    for threads in (1, 2, 3):
-        bench.check(nest, bench.seed(nest, threads="all"), threads=threads)
+def test_shapes_and_threads(bench: Bench) -> None:
+    nests = [build(Case(*shape)) for shape in SHAPES]
+    bench.check_all(Check(nest, bench.seed(nest, threads="all"), (1, 2, 3)) for nest in nests)
 
 
 def level(bench: Bench, isa: str) -> Bench:
@@ -63,79 +61,102 @@ def level(bench: Bench, isa: str) -> Bench:
 @pytest.mark.parametrize("isa", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_each_instruction_set_level(bench: Bench, isa: str) -> None:
     lower = level(bench, isa)
-    lower.check(build(Case(19, 53, 70, prologue="layer_norm", epilogue="bias_relu")))
-    lower.check(build(Case(19, 53, 70, right="nk", constant=False)))
+    fused = build(Case(19, 53, 70, prologue="layer_norm", epilogue="bias_relu"))
+    plain = build(Case(19, 53, 70, right="nk", constant=False))
+    lower.check_all(Check(nest, threads=(1,)) for nest in (fused, plain))
 
 
-@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
 @pytest.mark.parametrize("left", ["bmk", "mk", "bkm"])
-@pytest.mark.parametrize("right", ["bkn", "kn", "bnk"])
-def test_batches_and_broadcasts(bench: Bench, left: str, right: str, split: str) -> None:
-    nest = build(Case(21, 39, 18, b=5, left=left, right=right, out="bmn", constant=False))
-    bench.check(nest, bench.seed(nest, split=split), threads=2)
+def test_batches_and_broadcasts(bench: Bench, left: str) -> None:
+    cases = [
+        Case(21, 39, 18, b=5, left=left, right=right, out="bmn", constant=False)
+        for right in ("bkn", "kn", "bnk")
+    ]
+    bench.check_all(
+        Check(nest, bench.seed(nest, split=split))
+        for nest in map(build, cases)
+        for split in ("rows", "cols", "batch")
+    )
 
 
-@pytest.mark.parametrize("out", ["bmn", "bnm", "mbn", "nmb"])
-def test_output_layouts(bench: Bench, out: str) -> None:
-    bench.check(build(Case(21, 39, 18, b=3, left="bmk", out=out, epilogue="residual")))
+def test_output_layouts(bench: Bench) -> None:
+    case = Case(21, 39, 18, b=3, left="bmk", epilogue="residual")
+    nests = [build(replace(case, out=out)) for out in ("bmn", "bnm", "mbn", "nmb")]
+    bench.check_all(Check(nest, threads=(1,)) for nest in nests)
 
 
 @pytest.mark.parametrize("left", ["mk", "km"])
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 37, 80), (4, 50, 16), (6, 9, 131)])
-def test_vectors_along_depth_for_few_rows(bench: Bench, left: str, m: int, n: int, k: int) -> None:
-    nest = build(Case(m, n, k, b=2, left="b" + left, right="bnk", out="bmn", constant=False))
-    for kc in (24, 136):
-        bench.check(nest, bench.seed(nest, right="dot", kc=kc, left="call"), threads=2)
+def test_vectors_along_depth_for_few_rows(bench: Bench, left: str) -> None:
+    nests = [
+        build(Case(*shape, b=2, left="b" + left, right="bnk", out="bmn", constant=False))
+        for shape in ((1, 37, 80), (4, 50, 16), (6, 9, 131))
+    ]
+    bench.check_all(
+        Check(nest, bench.seed(nest, right="dot", kc=kc, left="call"))
+        for nest in nests
+        for kc in (24, 136)
+    )
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 37, 81), (3, 50, 17), (6, 9, 131)])
-def test_bf16_weights_are_read_where_they_lie(bench: Bench, m: int, n: int, k: int) -> None:
+def test_bf16_weights_are_read_where_they_lie(bench: Bench) -> None:
     """Odd rows begin at odd elements; blocks of depth end inside vectors."""
-    nest = build(Case(m, n, k, b=2, left="bmk", right="bnk", out="bmn", stored=DType.BF16))
-    for kc in (20, 136):
-        bench.check(nest, bench.seed(nest, right="dot", element="wide", kc=kc), threads=2)
-    joined = sections(Case(m, n, k, stored=DType.BF16), buffers=2, joint=True)
-    bench.check(joined, bench.seed(joined, right="dot", element="wide"), threads=2)
+    checks = []
+    for m, n, k in ((1, 37, 81), (3, 50, 17), (6, 9, 131)):
+        nest = build(Case(m, n, k, b=2, left="bmk", right="bnk", out="bmn", stored=DType.BF16))
+        for kc in (20, 136):
+            checks.append(Check(nest, bench.seed(nest, right="dot", element="wide", kc=kc)))
+        joined = sections(Case(m, n, k, stored=DType.BF16), buffers=2, joint=True)
+        checks.append(Check(joined, bench.seed(joined, right="dot", element="wide")))
+    bench.check_all(checks)
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (5, 3, 0)])
-def test_empty_extents(bench: Bench, m: int, n: int, k: int) -> None:
+def test_empty_extents(bench: Bench) -> None:
     """Nothing to sum gives zeros, nothing to store stores nothing."""
-    nest = build(Case(m, n, k, epilogue="bias"))
-    for split in ("rows", "cols", "batch"):
-        bench.check(nest, bench.seed(nest, split=split), threads=2)
+    nests = [build(Case(*shape, epilogue="bias")) for shape in ((0, 5, 3), (5, 0, 3), (5, 3, 0))]
+    bench.check_all(
+        Check(nest, bench.seed(nest, split=split))
+        for nest in nests
+        for split in ("rows", "cols", "batch")
+    )
 
 
 def test_one_column_of_a_matrix_by_a_vector(bench: Bench) -> None:
-    for m, k in ((3, 5), (200, 77)):
-        bench.check(build(Case(m, 1, k, right="k", out="m", constant=False, epilogue="residual")))
+    bench.check_all(
+        Check(nest, threads=(1,))
+        for nest in (
+            build(Case(m, 1, k, right="k", out="m", constant=False, epilogue="residual"))
+            for m, k in ((3, 5), (200, 77))
+        )
+    )
 
 
 @pytest.mark.parametrize("prologue", PROLOGUES)
-@pytest.mark.parametrize("split", ["rows", "cols"])
-def test_prologues(bench: Bench, prologue: str, split: str) -> None:
-    for left in ("mk", "km"):
-        nest = build(Case(30, 50, 83, left=left, prologue=prologue, epilogue="bias"))
-        bench.check(nest, bench.seed(nest, split=split), threads=2)
+def test_prologues(bench: Bench, prologue: str) -> None:
+    nests = [
+        build(Case(30, 50, 83, left=left, prologue=prologue, epilogue="bias"))
+        for left in ("mk", "km")
+    ]
+    bench.check_all(
+        Check(nest, bench.seed(nest, split=split)) for nest in nests for split in ("rows", "cols")
+    )
 
 
-@pytest.mark.parametrize("epilogue", EPILOGUES)
-def test_epilogues(bench: Bench, epilogue: str) -> None:
-    bench.check(build(Case(30, 50, 83, epilogue=epilogue, prologue="relu")), threads=2)
+def test_epilogues(bench: Bench) -> None:
+    case = Case(30, 50, 83, prologue="relu")
+    bench.check_all(Check(build(replace(case, epilogue=epilogue))) for epilogue in EPILOGUES)
 
 
 @pytest.mark.parametrize("epilogue", ROW_EPILOGUES)
-@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
-def test_rows_are_finished_when_all_their_columns_are_summed(
-    bench: Bench, epilogue: str, split: str
-) -> None:
+def test_rows_are_finished_when_all_their_columns_are_summed(bench: Bench, epilogue: str) -> None:
+    checks = []
     for out, b in (("mn", 1), ("mbn", 3), ("bmn", 2)):
         left = "mk" if b == 1 else "bmk"
         nest = build(Case(29, 70, 83, b=b, left=left, out=out, epilogue=epilogue))
-        for keep in _choices(bench, nest, "keep"):
-            point = bench.seed(nest, split=split, keep=keep, mc=2, nc=1, kc=40)
-            for threads in (1, 3):
-                bench.check(nest, point, threads=threads)
+        for split in ("rows", "cols", "batch"):
+            for keep in _choices(bench, nest, "keep"):
+                point = bench.seed(nest, split=split, keep=keep, mc=2, nc=1, kc=40)
+                checks.append(Check(nest, point, (1, 3)))
+    bench.check_all(checks)
 
 
 @pytest.mark.parametrize(("m", "n"), [(4096, 4096), (2048, 50257), (3, 50257), (65536, 768)])
@@ -147,18 +168,19 @@ def test_the_first_guess_has_room_for_whole_rows(bench: Bench, m: int, n: int) -
 @pytest.mark.parametrize("out", ["nm", "bnm", "nbm"])
 def test_reductions_along_the_rows_of_a_product_swap_its_operands(bench: Bench, out: str) -> None:
     b = 3 if "b" in out else 1
-    left = "bmk" if b > 1 else "mk"
-    for epilogue in ROW_EPILOGUES:
-        nest = build(Case(29, 70, 83, b=b, left=left, out=out, epilogue=epilogue))
-        bench.check(nest, threads=2)
+    case = Case(29, 70, 83, b=b, left="bmk" if b > 1 else "mk", out=out)
+    bench.check_all(Check(build(replace(case, epilogue=epilogue))) for epilogue in ROW_EPILOGUES)
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (5, 3, 0), (3, 1, 7), (1, 40, 9)])
-def test_rows_of_few_or_no_elements(bench: Bench, m: int, n: int, k: int) -> None:
-    for epilogue in ("norm_of_sum", "row_statistics") if n else ("row_statistics",):
-        nest = build(Case(m, n, k, epilogue=epilogue))
-        for split in ("rows", "cols"):
-            bench.check(nest, bench.seed(nest, split=split), threads=2)
+def test_rows_of_few_or_no_elements(bench: Bench) -> None:
+    nests = [
+        build(Case(m, n, k, epilogue=epilogue))
+        for m, n, k in ((0, 5, 3), (5, 0, 3), (5, 3, 0), (3, 1, 7), (1, 40, 9))
+        for epilogue in (("norm_of_sum", "row_statistics") if n else ("row_statistics",))
+    ]
+    bench.check_all(
+        Check(nest, bench.seed(nest, split=split)) for nest in nests for split in ("rows", "cols")
+    )
 
 
 @pytest.mark.parametrize("isa", ["x86-64", "x86-64-v3", "x86-64-v4"])
@@ -169,10 +191,10 @@ def test_rows_of_few_or_no_elements(bench: Bench, m: int, n: int, k: int) -> Non
 def test_row_epilogues_of_each_type_and_level(
     bench: Bench, isa: str, stored: DType, computed: DType
 ) -> None:
-    lower = level(bench, isa)
     case = Case(19, 53, 70, stored=stored, computed=computed, prologue="layer_norm")
-    for epilogue in ROW_EPILOGUES:
-        lower.check(build(replace(case, epilogue=epilogue)), threads=2)
+    level(bench, isa).check_all(
+        Check(build(replace(case, epilogue=epilogue))) for epilogue in ROW_EPILOGUES
+    )
 
 
 def _choices(bench: Bench, nest: LoopNest, name: str) -> tuple[Choice, ...]:
@@ -180,11 +202,13 @@ def _choices(bench: Bench, nest: LoopNest, name: str) -> tuple[Choice, ...]:
     return next(p.choices for p in space.parameters if p.name == name)
 
 
-@pytest.mark.parametrize("kc", [8, 16, 40])
-def test_sums_wait_between_blocks_of_depth(bench: Bench, kc: int) -> None:
+def test_sums_wait_between_blocks_of_depth(bench: Bench) -> None:
     nest = build(Case(45, 130, 83, epilogue="gate", prologue="softmax"))
-    for mc, nc in ((1, 2), (64, 8)):
-        bench.check(nest, bench.seed(nest, kc=kc, mc=mc, nc=nc), threads=2)
+    bench.check_all(
+        Check(nest, bench.seed(nest, kc=kc, mc=mc, nc=nc))
+        for kc in (8, 16, 40)
+        for mc, nc in ((1, 2), (64, 8))
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,18 +222,20 @@ def test_sums_wait_between_blocks_of_depth(bench: Bench, kc: int) -> None:
     ],
 )
 def test_dtypes(bench: Bench, stored: DType, computed: DType) -> None:
-    for right in ("kn", "nk"):
-        bench.check(build(Case(20, 37, 50, right=right, stored=stored, computed=computed)))
+    case = Case(20, 37, 50, stored=stored, computed=computed)
+    nests = [build(replace(case, right=right)) for right in ("kn", "nk")]
+    bench.check_all(Check(nest, threads=(1,)) for nest in nests)
 
 
-@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
 @pytest.mark.parametrize("left", ["bmk", "bkm", "mk"])
-def test_packed_rows_are_cut_into_blocks_of_depth(bench: Bench, left: str, split: str) -> None:
+def test_packed_rows_are_cut_into_blocks_of_depth(bench: Bench, left: str) -> None:
     """Blocks of whole vectors and not, the last one shorter, several blocks of rows."""
     nest = build(Case(37, 20, 83, b=2, left=left, out="bmn", constant=False))
-    for kc, mc in ((32, 1), (24, 2), (20, 64)):
-        changes: dict[str, Choice] = {"left": "call", "kc": kc, "mc": mc}
-        bench.check(nest, bench.seed(nest, split=split, **changes), threads=2)
+    bench.check_all(
+        Check(nest, bench.seed(nest, split=split, left="call", kc=kc, mc=mc))
+        for split in ("rows", "cols", "batch")
+        for kc, mc in ((32, 1), (24, 2), (20, 64))
+    )
 
 
 @pytest.mark.parametrize(("left", "right"), [("mk", "kn"), ("km", "nk")])
@@ -217,11 +243,15 @@ def test_packed_rows_are_cut_into_blocks_of_depth(bench: Bench, left: str, split
 def test_pairs_of_bf16(bench: Bench, left: str, right: str, constant: bool) -> None:
     """Odd sums, blocks that end inside a vector, few columns."""
     how: dict[str, Choice] = {"left": "call", "right": "load" if constant else "call"}
-    for m, n, k in ((13, 37, 51), (7, 16, 1), (1, 101, 66)):
-        nest = build(Case(m, n, k, left=left, right=right, stored=DType.BF16, constant=constant))
-        for kc in (16, 20, 72):
-            point = bench.seed(nest, element="pairs", kc=kc, mc=1, ahead="next", **how)
-            bench.check(nest, point, threads=2)
+    nests = [
+        build(Case(*shape, left=left, right=right, stored=DType.BF16, constant=constant))
+        for shape in ((13, 37, 51), (7, 16, 1), (1, 101, 66))
+    ]
+    bench.check_all(
+        Check(nest, bench.seed(nest, element="pairs", kc=kc, mc=1, ahead="next", **how))
+        for nest in nests
+        for kc in (16, 20, 72)
+    )
 
 
 def test_pairs_are_for_what_is_stored_as_bf16(bench: Bench) -> None:
@@ -263,25 +293,28 @@ def test_packed_at_load_only_if_nothing_else_reads_it(bench: Bench) -> None:
     assert other.source.packs == ()
 
 
-@pytest.mark.parametrize("buffers", [1, 2])
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("constant", [False, True])
 def test_products_of_one_left_operand_share_a_kernel(
-    bench: Bench, buffers: int, joint: bool, constant: bool
+    bench: Bench, joint: bool, constant: bool
 ) -> None:
     case = Case(29, 70, 45, prologue="layer_norm", constant=constant)
-    nest = sections(case, buffers=buffers, joint=joint)
-    for split, kc in (("rows", 16), ("cols", 16), ("batch", 48)):
-        bench.check(nest, bench.seed(nest, split=split, kc=kc, mc=2, nc=1), threads=2)
+    nests = [sections(case, buffers=buffers, joint=joint) for buffers in (1, 2)]
+    bench.check_all(
+        Check(nest, bench.seed(nest, split=split, kc=kc, mc=2, nc=1))
+        for nest in nests
+        for split, kc in (("rows", 16), ("cols", 16), ("batch", 48))
+    )
 
 
 def test_every_seed_is_right(bench: Bench) -> None:
     cases = [Case(65, 90, 700), Case(3, 200, 40, constant=False), Case(70, 33, 20, left="km")]
     halves = [Case(m, 40, 50, right="nk", stored=DType.BF16) for m in (2, 40)]
-    for case in cases + halves:
-        nest = build(case)
-        for seed in TEMPLATE.space(nest, bench.target).seeds:
-            bench.check(nest, dict(seed), threads=2)
+    bench.check_all(
+        Check(nest, dict(seed))
+        for nest in map(build, cases + halves)
+        for seed in TEMPLATE.space(nest, bench.target).seeds
+    )
 
 
 def _point(nest: LoopNest, bench: Bench, seed: int) -> Point:
@@ -306,13 +339,20 @@ CASES = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(case=CASES, seed=st.integers(0, 1000), threads=st.sampled_from([1, 2, 3]))
-def test_any_case_at_any_point(bench: Bench, case: Case, seed: int, threads: int) -> None:
-    nest = build(case)
-    if TEMPLATE.refuse(nest, bench.target) is not None:
-        assert case.epilogue in ROW_EPILOGUES  # along rows that both operands have
-        return
-    point = _point(nest, bench, seed)
-    if not isinstance(TEMPLATE.schedule(nest, bench.target, point), Refusal):
-        bench.check(nest, point, threads)
+DRAWN = st.tuples(CASES, st.integers(0, 1000), st.sampled_from([1, 2, 3]))
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=st.lists(DRAWN, min_size=8, max_size=8))
+def test_any_case_at_any_point(bench: Bench, drawn: list[tuple[Case, int, int]]) -> None:
+    checks = []
+    for case, seed, threads in drawn:
+        nest = build(case)
+        if TEMPLATE.refuse(nest, bench.target) is not None:
+            assert case.epilogue in ROW_EPILOGUES  # along rows that both operands have
+            continue
+        point = _point(nest, bench, seed)
+        if not isinstance(TEMPLATE.schedule(nest, bench.target, point), Refusal):
+            checks.append(Check(nest, point, (threads,)))
+    if checks:
+        bench.check_all(checks)

@@ -18,7 +18,7 @@ from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.codegen.matmul_nests import operands
-from tests.codegen.matmul_run import TEMPLATE, Bench, poisoned
+from tests.codegen.matmul_run import TEMPLATE, Bench, Check, poisoned
 
 OUTPUT = BufferRole.OUTPUT
 
@@ -200,8 +200,8 @@ def test_lowered_groups_are_right(bench: Bench, program: Callable[[_Program], Lo
     nest = program(_Program())
     assert TEMPLATE.refuse(nest, bench.target) is None
     inputs = [abs(a) % 9 if a.dtype == np.int64 else a for a in operands(nest, seed=5)]
-    for seed in TEMPLATE.space(nest, bench.target).seeds[:3]:
-        bench.check(nest, dict(seed), threads=2, inputs=inputs)
+    seeds = TEMPLATE.space(nest, bench.target).seeds[:3]
+    bench.check_all(Check(nest, dict(seed), inputs=inputs) for seed in seeds)
 
 
 @pytest.mark.parametrize("split", ["rows", "cols", "batch"])
@@ -209,9 +209,8 @@ def test_packed_rows_stay_in_their_place(bench: Bench, split: str) -> None:
     nest = _patches(_Program())
     space = TEMPLATE.space(nest, bench.target)
     seed = next(dict(s) for s in space.seeds if dict(s)["left"] == "call")
-    for threads in (1, 3):
-        for _ in range(3):
-            bench.check(nest, {**seed, "split": split, "mc": 1, "threads": "all"}, threads=threads)
+    point = {**seed, "split": split, "mc": 1, "threads": "all"}
+    bench.check_all([Check(nest, point, (1, 1, 1, 3, 3, 3))])
 
 
 def test_an_index_outside_its_table_is_an_error(bench: Bench) -> None:
