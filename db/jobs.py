@@ -16,10 +16,21 @@ from db.engine import AnyRow, Database
 from db.errors import IdempotencyConflict, NotFound, QuotaExceeded
 from db.events import insert_event
 from db.leases import lock_job
-from db.schema import DEFAULT_TENANT, graphs, idempotency_keys, jobs, plan_heads, tenants
+from db.schema import (
+    DEFAULT_TENANT,
+    graphs,
+    idempotency_keys,
+    jobs,
+    plan_artifacts,
+    plan_heads,
+    plans,
+    tenants,
+)
 from kernel_gen.codec import from_json, to_json
-from kernel_gen.records import Failure, Job, JobRequest, JobState
+from kernel_gen.errors import InvalidInput
+from kernel_gen.records import Budget, Failure, Job, JobRequest, JobState
 from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.serialize import plan_from_json
 
 LIVE = (JobState.QUEUED, JobState.RUNNING)
 
@@ -54,7 +65,8 @@ class Jobs:
         idempotency: Idempotency | None = None,
     ) -> Created:
         """The job for a request: the one already in flight for `key`, one born done where `key`
-        has a plan (unless `request.force`), else a new one in the queue.
+        has a plan (unless `request.force`, or the request's budget outbids it), else a new one in
+        the queue.
 
         Raises NotFound (graph), IdempotencyConflict, QuotaExceeded.
         """
@@ -98,7 +110,7 @@ class Jobs:
             earlier = _earlier(connection, tenant, idempotency)
             if earlier is not None:
                 return earlier
-        if not request.force and _head(connection, key) is not None:
+        if _answer(connection, request, key) is not None:
             return None  # born done: no need to wait for a job that is in flight by force
         return connection.execute(
             sa.select(jobs).where(
@@ -110,7 +122,7 @@ class Jobs:
         self, connection: Connection, request: JobRequest, key: PlanKey, tenant: str
     ) -> Job:
         _require_graph(connection, request.graph_digest)
-        plan_id = None if request.force else _head(connection, key)
+        plan_id = _answer(connection, request, key)
         if plan_id is None:
             _require_room(connection, tenant)
         now = self._database.now_us(connection)
@@ -220,10 +232,30 @@ def _earlier(connection: Connection, tenant: str, idempotency: Idempotency) -> A
     return connection.execute(sa.select(jobs).where(jobs.c.id == found.job_id)).one()
 
 
-def _head(connection: Connection, key: PlanKey) -> str | None:
-    query = sa.select(plan_heads.c.plan_id).where(plan_heads.c.key == str(key))
-    found = connection.scalar(query)
-    return None if found is None else str(found)
+def _answer(connection: Connection, request: JobRequest, key: PlanKey) -> str | None:
+    """The plan that makes a search for the request needless."""
+    if request.force:
+        return None
+    objects = sa.select(plan_artifacts.c.plan_id).where(plan_artifacts.c.plan_id == plans.c.id)
+    query = (
+        sa.select(plans.c.id, sa.case((~objects.exists(), plans.c.payload)).label("bare"))
+        .join_from(plan_heads, plans)
+        .where(plan_heads.c.key == str(key))
+    )
+    found = connection.execute(query).first()
+    if found is None:
+        return None
+    if found.bare is not None and _is_outbid(found.bare, request.budget):
+        return None
+    return str(found.id)
+
+
+def _is_outbid(text: str, budget: Budget) -> bool:
+    """Whether the budget outbids a plan without objects: its text is all of it."""
+    try:
+        return plan_from_json(text, {}).is_outbid(budget)
+    except InvalidInput:
+        return True  # of another version: nobody here could run it
 
 
 def _require_graph(connection: Connection, digest: str) -> None:

@@ -62,9 +62,17 @@ class Resolver:
     def resolve(self, graph: Graph, accepts: Accepts) -> Resolution:
         """The plan for `graph`, or why there is none. May search for the whole budget."""
         known = self._cached(graph, accepts)
-        if known is None and self._options.service is not None:
-            known = self._from_service(graph, accepts)
-        return self._miss(graph) if known is None else known
+        if self._options.service is not None and (known is None or self._is_outbid(known)):
+            asked = self._from_service(graph, accepts)
+            if asked is not None and asked.plan is None:
+                return known or asked  # it is away
+            known = asked or known
+        return self._miss(graph) if known is None or self._is_outbid(known) else known
+
+    def _is_outbid(self, known: Resolution) -> bool:
+        """Whether the search that a miss starts would find what the plan's own had no time for."""
+        searches = self._options.on_miss in (OnMiss.TUNE, OnMiss.QUEUE)
+        return searches and known.plan is not None and known.plan.is_outbid(self._options.budget)
 
     def follow(self, job: str, graph: Graph, accepts: Accepts) -> Resolution | None:
         """What the service's job has found: its plan, or that there is none; None while it works.

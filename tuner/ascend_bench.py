@@ -16,13 +16,10 @@ from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.runtime.assemble import KernelCompiler
 from kernel_gen.runtime.plan import Plan
 from tuner.ascend_backend import AscendBackend
-from tuner.contest import Contender, ContestResult, ContestTask, Entry
+from tuner.contest import HOST_ONLY, Contender, ContestResult, ContestTask, Entry
 from tuner.program_bench import ProgramBench
 from tuner.tasks import computing_nodes
 
-_NO_TIME = Failure(
-    Stage.RUN, "host-only", "no kernel of it was right and measured on this device; see the trials"
-)
 _TIMEOUT_S = 300.0  # a run of all kernels of a plan with every rule checked
 
 
@@ -44,7 +41,9 @@ class AscendBench(ProgramBench):
         """Builds and checks the entries; the unfused plan's time is the baseline."""
         least = min(_on_host(task, entry) for entry in task.entries)
         plans = [
-            _left_on_host() if _on_host(task, entry) > least else plan
+            (_left_on_host() if _on_host(task, entry) > least else plan)
+            if entry.kernels
+            else HOST_ONLY
             for entry, plan in zip(task.entries, self._assemble(task), strict=True)
         ]
         contenders = tuple(
@@ -52,7 +51,7 @@ class AscendBench(ProgramBench):
             for entry, plan in zip(task.entries, plans, strict=True)
         )
         baseline = _baseline(task, least)
-        return ContestResult(self._time(baseline) if baseline.kernels else _NO_TIME, contenders)
+        return ContestResult(self._time(baseline) if baseline.kernels else HOST_ONLY, contenders)
 
     def _contender(self, task: ContestTask, entry: Entry, plan: Plan | Failure) -> Contender:
         if isinstance(plan, Plan) and plan.id not in self._right:

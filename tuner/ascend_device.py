@@ -16,18 +16,15 @@ from concurrent.futures import ThreadPoolExecutor
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Measurement, Stage
+from kernel_gen.records import Failure, Measurement
 from tuner.ascend_backend import AscendBackend, SimulatorBackend
 from tuner.ascend_bench import AscendBench
 from tuner.builder import Built
 from tuner.check_blocks import CheckBlocks
-from tuner.contest import ContestResult, ContestTask, GraphTask
+from tuner.contest import HOST_ONLY, ContestResult, ContestTask, GraphTask
 from tuner.messages import UNTRIED, KernelTask, TaskResult
 from tuner.runner import Runner
 
-_HOST_ONLY = Failure(
-    Stage.RUN, "host-only", "The framework runs on the host: it has no time on an NPU."
-)
 _FAULT = "device-fault"  # the child's device is lost with the kernel
 
 
@@ -81,7 +78,7 @@ class AscendDevice:
 
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
         """The framework is not run on the chip: what has no kernel runs on the host, untimed."""
-        return [_HOST_ONLY for _ in tasks]
+        return [HOST_ONLY for _ in tasks]
 
     def contest(self, task: ContestTask) -> ContestResult:
         if self._programs is None:
@@ -109,11 +106,11 @@ class AscendDevice:
         if built.path is None:
             assert built.failure is not None
             return built.failure
-        block = self._blocks.open(task.check)
-        if isinstance(block, Failure):
-            return block
-        key = block.message.key
-        request = self._backend.request(key, built.path, task, self._target)
+        path = built.path
+        return self._blocks.judged(task.check, lambda key: self._run(task, key, path))
+
+    def _run(self, task: KernelTask, key: str, path: str) -> Measurement | Failure:
+        request = self._backend.request(key, path, task, self._target)
         answer = self._runner.call(request, self._backend.timeout_s(task))
         assert isinstance(answer, Measurement | Failure)
         if isinstance(answer, Failure) and answer.code == _FAULT:

@@ -15,6 +15,10 @@ from kernel_gen.runtime.plan import Kernel, Plan
 from tuner.messages import Report
 from tuner.protocol import QUICK, THOROUGH, Limits
 
+HOST_ONLY = Failure(
+    Stage.RUN, "host-only", "The framework runs on the host: it has no time on an NPU."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class GraphTask:
@@ -66,7 +70,8 @@ class Contender:
 @dataclass(frozen=True, slots=True)
 class ContestResult:
     """The baseline's time and one contender per entry, in order. All times are from one
-    interleaved run; `baseline` is a Failure if torch itself could not run the program."""
+    interleaved run; `baseline` is a Failure if torch itself could not run the program, HOST_ONLY
+    if no entry has a kernel for the device and none therefore a time on it."""
 
     baseline: Measurement | Failure
     contenders: tuple[Contender, ...]

@@ -10,11 +10,11 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Measurement
-from kernel_gen.runtime.plan import Kernel
+from kernel_gen.runtime.plan import UNMEASURED, Kernel
 from tuner.contest import Entry
 from tuner.costs import CostBook
 from tuner.cover import CoverOption, Overheads, best_covers
-from tuner.tasks import Tasks, op_names
+from tuner.tasks import Tasks, computing_nodes, op_names
 
 # How kernels behave in company is not known from their times alone: intermediates may come from
 # the cache or from memory, leaving the compiled segment costs more or less. Each view of that gives
@@ -28,7 +28,7 @@ _VIEWS = (
 )
 _SOLVER_SECONDS = 5.0
 _FASTER = ("faster", "The framework's kernel was the fastest one measured.")
-_UNMEASURED = ("unmeasured", "No kernel for it was measured: time ran out, or its trials failed.")
+_UNMEASURED = (UNMEASURED, "No kernel for it was measured: time ran out, or its trials failed.")
 
 
 class Finalists:
@@ -81,10 +81,12 @@ class Finalists:
 
     def _explained(self, group: FrameworkGroup) -> FrameworkGroup:
         """Ops that a kernel could have run say whether one lost to the framework or none ran."""
+        program = self._tasks.program
+        computing = set(computing_nodes(program, group.nodes))
         tasks = [
             candidate.task
             for candidate in self._tasks.candidates.groups
-            if set(candidate.group.nodes) == set(group.nodes)
+            if computing.issuperset(computing_nodes(program, candidate.group.nodes))
         ]
         if group.is_constant or not tasks:
             return group

@@ -7,16 +7,17 @@ from kernel_gen.ir.fused_convolution import fused_convolution
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Measurement
 from tuner.protocol import half_width
+from tuner.tasks import computing_nodes
 
 _IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
 
 
 def is_baseline(cover: FusionPlan, program: Graph, graph: Graph) -> bool:
     """Whether a cover of `program` makes the framework's calls for `graph`, and no others: no
-    kernels, nothing run once at load, no convolution packed or fused by the library."""
+    kernels, nothing computed once at load, no convolution packed or fused by the library."""
     return program == graph and all(
         isinstance(group, FrameworkGroup)
-        and not group.is_constant
+        and not (group.is_constant and computing_nodes(program, group.nodes))
         and fused_convolution(program, group.nodes) is None
         for group in cover.groups
     )

@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from db.store import Store
@@ -31,6 +32,7 @@ from kernel_gen.records import Job, JobRequest, JobState
 from kernel_gen.runtime.cache import BundleCache
 from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey, plan_key
+from kernel_gen.runtime.requires import sentence, this_process
 from tuner.archive import EventData
 from tuner.device import Device
 from tuner.driver import stop_on_signals
@@ -54,7 +56,10 @@ class LocalSearch:
     def run(self, graph: Graph, request: JobRequest) -> Job:
         """The job in its final state; a done one's plan is in the cache."""
         self._store.graphs.put(graph)
-        job = self._store.jobs.create(request, self._key(graph, request)).job
+        key = self._key(graph, request)
+        job = self._store.jobs.create(request, key).job
+        if job.plan_id is not None and not self._runs_here(job.plan_id):
+            job = self._store.jobs.create(replace(request, force=True), key).job
         while not job.state.is_terminal and not self._stop.is_set():
             if job.state is JobState.QUEUED:
                 self._search(job)
@@ -65,6 +70,14 @@ class LocalSearch:
         if job.state is JobState.DONE and job.plan_id is not None:
             self._cache.put(self._store.plans.get(job.plan_id))
         return job
+
+    def _runs_here(self, plan_id: str) -> bool:
+        """Whether a plan of the key is one for this process's versions, too."""
+        try:
+            plan = self._store.plans.get(plan_id)
+        except InvalidInput:
+            return False  # of a schema that this version does not read
+        return sentence(plan.provenance, this_process()) is None
 
     def _key(self, graph: Graph, request: JobRequest) -> PlanKey:
         return plan_key(

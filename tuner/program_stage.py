@@ -21,7 +21,7 @@ from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
-from tuner.contest import Contender, ContestTask, Entry
+from tuner.contest import HOST_ONLY, Contender, ContestTask, Entry
 from tuner.device import Device
 from tuner.finalists import Finalists
 from tuner.gain import is_baseline, is_improved
@@ -168,6 +168,9 @@ class ProgramStage:
         start = time.monotonic()
         result = self._device.contest(task)
         self.contest_seconds = time.monotonic() - start
+        if result.baseline == HOST_ONLY:
+            self._record(entries, result.contenders, None)
+            return [None] * len(entries)
         if isinstance(result.baseline, Failure):
             raise InvalidInput(f"the program cannot be timed: {result.baseline.message}")
         contenders = self._with_baseline(entrants, result.contenders, result.baseline)
@@ -220,7 +223,7 @@ class ProgramStage:
         self,
         entries: Sequence[Entry],
         contenders: Sequence[Contender],
-        baseline: Measurement,
+        baseline: Measurement | None,
     ) -> None:
         tried = [
             _cover_trial(self._number + i, entry.cover, contender.result)
@@ -229,9 +232,10 @@ class ProgramStage:
         self._number += len(tried)
         self._trials += len(tried)
         self._failures += sum(isinstance(trial.result, Failure) for trial in tried)
-        reference = Trial(COVER_GROUP, self._number, BASELINE_TEMPLATE, (), baseline)
-        self._number += 1
-        self._archive.add_trials([*tried, reference])
+        if baseline is not None:
+            tried.append(Trial(COVER_GROUP, self._number, BASELINE_TEMPLATE, (), baseline))
+            self._number += 1
+        self._archive.add_trials(tried)
 
 
 def _identity(entry: Entry) -> object:

@@ -31,6 +31,7 @@ def published(
         budget_seconds=meter.budget.seconds,
         unfused=_unfused(outcome.plan, prepared),
         rules_fired=prepared.rules_fired,
+        budget_trials=meter.budget.trials,
     )
     return dataclasses.replace(outcome.plan, summary=summary)
 

@@ -8,6 +8,7 @@ runs.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,12 @@ from kernel_gen.fusion.group import FusionPlan as FusionPlan
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Measurement
+from kernel_gen.records import Budget, Measurement
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.schedule.schedule import Schedule
 
 SCHEMA_VERSION = 1
+UNMEASURED = "unmeasured"  # of an op that has kernels, of which the search measured none
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +109,15 @@ class Layout:
     `constants` are the values whose storage `gaf_create` takes, in that order. `folded` are nodes
     of the program that depend on constants only; torch runs them once, when constants are bound.
     `buffers` are the values that kernels write and the caller provides the memory of: results, and
-    what torch reads. All other values that kernels write live in the arena.
+    what torch reads. All other values that kernels write live in the arena. `overwrites` are pairs
+    of a buffer's value and the input that it replaces, in whose memory it is made.
     """
 
     segments: tuple[Segment, ...] = ()
     constants: tuple[int, ...] = ()
     folded: tuple[int, ...] = ()
     buffers: tuple[int, ...] = ()
+    overwrites: tuple[tuple[int, int], ...] = ()
     arena: tuple[ArenaSlot, ...] = ()
     arena_bytes: int = 0  # slots only; scratch follows, `gaf_arena_bytes` says how much in all
     packed_bytes: int = 0  # what `gaf_create` allocates for packed constants
@@ -131,7 +135,8 @@ class Unfused:
 @dataclass(frozen=True, slots=True)
 class SearchSummary:
     """What the search saw. `baseline_us`: captured composites run by torch, interleaved with
-    `measured_us` (the plan). `unfused_us`: our best kernel per composite."""
+    `measured_us` (the plan). `unfused_us`: our best kernel per composite. `budget_trials`: None
+    where only time was limited."""
 
     baseline_us: float
     measured_us: float
@@ -143,6 +148,7 @@ class SearchSummary:
     budget_seconds: float
     unfused: tuple[Unfused, ...] = ()
     rules_fired: tuple[str, ...] = ()
+    budget_trials: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +177,14 @@ class Plan:
         from kernel_gen.runtime.serialize import plan_digest
 
         return plan_digest(self)
+
+    def is_outbid(self, budget: Budget) -> bool:
+        """Whether a search with `budget` should replace this plan: its own search measured no
+        kernel of ops that have some, and the budget lets one go on longer or try more."""
+        summary = self.summary
+        if self.kernels or all(op.code != UNMEASURED for op in summary.unfused):
+            return False
+        limit = math.inf if budget.trials is None else budget.trials
+        longer = budget.seconds > summary.budget_seconds and limit > summary.trials
+        more = summary.budget_trials is not None and limit > summary.budget_trials
+        return budget.seconds >= summary.budget_seconds and (longer or more)

@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 
 from db.errors import IdempotencyConflict, LeaseLost, NotFound, QuotaExceeded
 from db.jobs import Idempotency
 from db.leases import LEASE_US, Lease
 from db.queue import MAX_ATTEMPTS
-from db.schema import DEFAULT_TENANT
+from db.schema import DEFAULT_TENANT, PlanStatus, plans
 from db.store import Store
 from kernel_gen.errors import InvalidInput
-from kernel_gen.records import Failure, Job, JobState, Stage
+from kernel_gen.records import Budget, Failure, Job, JobState, Stage
+from kernel_gen.runtime.serialize import plan_to_json
 from tests.fixtures import samples
 
 
@@ -100,6 +102,37 @@ def test_a_job_for_a_key_with_a_plan_is_born_done(store: Store) -> None:
     assert (job.state, job.plan_id) == (JobState.DONE, plan_id)
     assert store.queue.claim("driver-1") is None
     assert submit(store, force=True).state is JobState.QUEUED
+
+
+def test_a_plan_without_a_measured_kernel_yields_to_a_larger_budget(store: Store) -> None:
+    """And only to one: the search that follows replaces it, whatever it finds."""
+    poor = store.plans.publish(samples.framework_plan(budget=Budget(10.0, 5)))
+    for less in (Budget(10.0, 5), Budget(1.0), Budget(60.0, 3), Budget(0.0)):
+        assert submit(store, budget=less).plan_id == poor
+    asked = submit(store, budget=Budget(10.0))  # no limit of trials
+    assert (asked.state, asked.plan_id) == (JobState.QUEUED, None)
+    assert submit(store, budget=Budget(60.0)).id == asked.id
+    lease = claim(store)
+    better = store.plans.publish(samples.framework_plan(budget=Budget(10.0)), lease)
+    store.queue.finish(lease, JobState.DONE, plan_id=better)
+    assert store.plans.row(poor).status is PlanStatus.SUPERSEDED
+    assert submit(store, budget=Budget(10.0)).plan_id == better
+    assert submit(store, budget=Budget(11.0)).state is JobState.QUEUED
+
+
+def test_a_plan_whose_kernels_lost_is_the_answer_whatever_the_budget(store: Store) -> None:
+    plan_id = store.plans.publish(samples.framework_plan(code="faster", budget=Budget(0.0)))
+    assert submit(store, budget=Budget(3600.0)).plan_id == plan_id
+
+
+def test_a_plan_that_this_version_does_not_read_is_searched_again(store: Store) -> None:
+    plan = samples.framework_plan(code="faster")
+    plan_id = store.plans.publish(plan)
+    with store.database.write() as connection:
+        text = plan_to_json(plan).replace('"schema_version":1', '"schema_version":0')
+        connection.execute(sa.update(plans).values(payload=text))
+    assert store.plans.head(str(plan.key)) == plan_id
+    assert submit(store).state is JobState.QUEUED
 
 
 def test_idempotency_keys_return_the_same_job_or_refuse(store: Store) -> None:

@@ -18,7 +18,7 @@ from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
-from kernel_gen.runtime.plan import Kernel, Plan, SearchSummary
+from kernel_gen.runtime.plan import UNMEASURED, Kernel, Plan, SearchSummary, Unfused
 
 SUMMARY = SearchSummary(2.0, 1.0, 1.5, True, 3, 1, 0.5, 1.0)
 
@@ -29,6 +29,18 @@ def quick_plan(graph: Graph, compiler: Compiler, summary: SearchSummary = SUMMAR
     cover, kernels = _whole(graph, target) or _per_node(graph, target)
     key = plan_key(graph, target)
     return assemble(graph, graph, key, cover, kernels, target, compiler, summary)
+
+
+def framework_plan(graph: Graph, compiler: Compiler, summary: SearchSummary) -> Plan:
+    """What a search publishes that measured no kernel."""
+    groups = [make_group(graph, (node,)) for node in range(len(graph.nodes))]
+    cover = FusionPlan(
+        tuple(FrameworkGroup(g.nodes, g.inputs, g.outputs, UNMEASURED, ".") for g in groups)
+    )
+    unfused = tuple(Unfused(node.op, UNMEASURED, ".") for node in graph.nodes)
+    summary = replace(summary, unfused=unfused, improved=False, measured_us=2.0)
+    target = host_target()
+    return assemble(graph, graph, plan_key(graph, target), cover, (), target, compiler, summary)
 
 
 def _whole(graph: Graph, target: Target) -> tuple[FusionPlan, list[Kernel]] | None:

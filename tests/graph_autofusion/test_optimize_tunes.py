@@ -135,6 +135,26 @@ def test_the_budget_is_kept(home: Path) -> None:
     torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-4)
 
 
+@torch.no_grad()
+def test_a_search_without_time_is_made_up_for_by_the_next_one(home: Path) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(x * x + 1) - x
+
+    x = torch.randn(64, 128)
+
+    def tuned(budget: gaf.Budget) -> tuple[str, int, gaf.FusionReport]:
+        fast = gaf.optimize(program, x, budget=budget, store=_url(home), strict=True)
+        return fast.report.cache, len(fast.plan.kernels), fast.report
+
+    cache, kernels, report = tuned(gaf.Budget(0.0))
+    assert (cache, kernels, report.improved) == ("tuned", 0, False)
+    assert report.measured_us == report.baseline_us != 0
+    assert {op.code for op in report.unfused} == {"unmeasured"}
+    assert tuned(gaf.Budget(0.0))[:2] == ("hit", 0)
+    assert tuned(gaf.Budget(20.0, trials=3))[:2] == ("tuned", 1)
+    assert tuned(gaf.Budget(60.0))[:2] == ("hit", 1)
+
+
 INTERRUPTED = """
 m, x = model(4096)
 try:

@@ -20,7 +20,7 @@ from kernel_gen.records import Failure, JobState, Stage
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.trust import Trust
 from tests.fixtures.server import Service, running, settings
-from tests.graph_autofusion.quick_plans import quick_plan
+from tests.graph_autofusion.quick_plans import SUMMARY, framework_plan, quick_plan
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -192,3 +192,27 @@ def test_a_broken_source_falls_back_with_one_warning(home: Path) -> None:
     with pytest.warns(GafWarning, match="disk full"):
         fast(x)
     fast(x)  # warnings are errors in tests: it does not warn again
+
+
+def test_a_plan_that_a_longer_search_would_better_is_asked_for_again(
+    service: Service, home: Path, gaf_compiler: Compiler
+) -> None:
+    """Its search had one second and measured nothing; it serves those who would not search more."""
+    model, x = _model()
+    poor = framework_plan(gaf.capture(model, x), gaf_compiler, SUMMARY)
+    service.store.graphs.put(poor.graph)
+    service.store.plans.publish(poor)
+
+    def optimized(**options: object) -> gaf.OptimizedModule:
+        return gaf.optimize(model, x, service=service.url, store=_store(home), **options)
+
+    for options in ({"budget": 1}, {"on_miss": "eager"}, {"on_miss": "error"}):
+        assert optimized(**options).report.cache == "hit", options
+    assert service.store.jobs.list() == []
+    fast = optimized(strict=True)
+    assert fast.report.cache == "pending"
+    _drive(service, gaf_compiler)
+    _call_until_hit(fast, x, model)
+    assert fast.plan.kernels
+    assert optimized().report.cache == "hit"
+    assert len(service.store.jobs.list()) == 1

@@ -149,6 +149,20 @@ def test_a_baseline_that_is_not_whole_is_none(simulated_device: AscendDevice) ->
     assert not plan.summary.improved
 
 
+class Sorted(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sort(x, -1).values
+
+
+@pytest.mark.parametrize(("model", "trials"), [(Sorted(), 6), (NormRelu(), 0)])
+def test_a_plan_without_a_kernel_claims_no_time(
+    simulated_device: AscendDevice, model: nn.Module, trials: int
+) -> None:
+    """The host's work has no time on the chip: there is no plan, and not one of 0 µs."""
+    with pytest.raises(InvalidInput, match="no plan of this program runs here"):
+        searched(simulated_device, model, (torch.randn(7, 100),), trials)
+
+
 class NormLinear(nn.Module):
     def __init__(self) -> None:
         super().__init__()

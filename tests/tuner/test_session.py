@@ -5,6 +5,7 @@ import pytest
 from tuner_jobs import Sabotaged, assignment, measurement, pointwise, steady_times
 from tuner_templates import TARGET, GridTemplate
 
+from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.ir.loopnest import Compute, LoopNest
 from kernel_gen.ir.target import Target
@@ -122,6 +123,38 @@ def test_failures_leave_the_framework() -> None:
     plan, archive = run(lookup)
     assert plan.kernels == ()
     assert plan.summary.failures == len(kernel_trials(archive)) > 0
+
+
+def test_the_framework_is_no_improvement_over_itself() -> None:
+    """However much faster a noisy run says that it was."""
+
+    def lookup(group: str, template: str, point: object) -> Measurement | Failure:
+        if template == "baseline":
+            return measurement(20.0)
+        if template == "framework":
+            return measurement(2.0)  # of three: 6 µs as a plan
+        return Failure(Stage.CHECK, "wrong-result", "planted")
+
+    plan, _ = run(lookup)
+    assert plan.kernels == ()
+    assert (plan.summary.measured_us, plan.summary.baseline_us) == (20.0, 20.0)
+    assert not plan.summary.improved
+
+
+def test_a_program_without_any_time_has_no_plan() -> None:
+    def nothing(group: str, template: str, point: object) -> Failure:
+        return Failure(Stage.CHECK, "wrong-result", "planted")
+
+    def unknown(group: str, template: str, point: object) -> Failure | None:
+        return None if template == "baseline" else nothing(group, template, point)
+
+    with pytest.raises(InvalidInput, match="cannot be timed: this candidate is not in the record"):
+        run(unknown)
+
+
+def test_what_a_search_was_given_is_kept() -> None:
+    plan, _ = run(steady_times(), assignment(TARGET, seconds=40.0, trials=9))
+    assert (plan.summary.budget_seconds, plan.summary.budget_trials) == (40.0, 9)
 
 
 def test_a_stopped_job_goes_on_from_its_trials() -> None:
