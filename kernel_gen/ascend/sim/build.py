@@ -29,7 +29,7 @@ _MESSAGE_CHARS = 4000
 _WARNINGS = ("-Wall", "-Wextra")
 # A kernel is calls of the runtime, where the work is done: optimising it takes a few tenths of a
 # second of a build and gives back milliseconds of a run.
-_OPTIMISE = "-O0"
+_EFFORT = "-O0"
 
 
 class BuildError(InvalidInput):
@@ -53,7 +53,7 @@ def build(sources: Mapping[str, str], workdir: Path) -> Path:
     runtime = runtime_library()
     library = workdir / "libkernel.so"
     command = [
-        *_compiler(), "-std=c++17", _OPTIMISE, "-fPIC", "-shared", *_WARNINGS, f"-I{_INCLUDE}", "-I.",
+        *_compiler(), "-std=c++17", _EFFORT, "-fPIC", "-shared", *_WARNINGS, f"-I{_INCLUDE}", "-I.",
         *sorted(units), "-o", library.name, str(runtime), f"-Wl,-rpath,{runtime.parent}",
         "-Wl,--no-undefined",
     ]  # fmt: skip
