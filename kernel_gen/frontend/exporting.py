@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -140,13 +141,22 @@ def decompositions(targets: Collection[Any]) -> dict[Any, Callable[..., Any]]:
     ]
     if not wanted:
         return {}
-    table = torch.export.default_decompositions()
+    # Operators outside of aten may be registered at any time; a table takes a tenth of a second.
+    all_known = all(target.namespace == "aten" for target in wanted)
+    table = _known_decompositions() if all_known else torch.export.default_decompositions()
     found: dict[Any, Callable[..., Any]] = {
         target: table[target] for target in wanted if target in table
     }
     # Batch statistics are reductions; the export table leaves these operators whole.
     found |= get_decompositions([target for target in wanted if _is_batch_norm(target)])
     return found
+
+
+@functools.cache
+def _known_decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """torch's table as it is at the first call."""
+    table: Mapping[Any, Callable[..., Any]] = torch.export.default_decompositions()
+    return table
 
 
 def _is_batch_norm(target: torch._ops.OpOverload) -> bool:
