@@ -58,8 +58,9 @@ class CubePhase:
 MOST_KEPT = 8
 """Chunks of the right operand that stay in L1 while tiles share its columns: a queue's buffers."""
 
-# Flags: vector cores to their cube core, cube cores among themselves, and back to the vector cores.
-PREPARED, MULTIPLIED, READY = 0, 1, 2
+# Flags: vector cores among themselves, to their cube core, cube cores among themselves, and back to
+# the vector cores.
+WRITTEN, PREPARED, MULTIPLIED, READY = 3, 0, 1, 2
 
 _LOAD_A = {
     # m blocks of k fractals each, `mFractals` apart
@@ -164,14 +165,14 @@ def cube_method(p: CubePhase) -> list[str]:
         f"    const int32_t stages = static_cast<int32_t>(tiling->stages{n});",
         "    TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand",
         f"    const int32_t kept = static_cast<int32_t>(tiling->kept{n});",
-        "    TQue<TPosition::B1, 1> keptQueue;  // first chunks of the right one",
-        "    TQue<TPosition::A2, 2> a2Queue;",
-        "    TQue<TPosition::B2, 2> b2Queue;",
+        "    TQue<TPosition::B1, 1> keptQueue;  // chunks of the right one",
+        "    TQue<TPosition::A2, 3> a2Queue;",
+        "    TQue<TPosition::B2, 3> b2Queue;",
         "    TQue<TPosition::CO1, 2> cQueue;",
         "    pipe.InitBuffer(l1Queue, static_cast<uint8_t>(stages),",
         f"                    static_cast<uint32_t>((tileM + tileN) * chunkK * {p.size}));",
-        f"    pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * {p.size}));",
-        f"    pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(strip * tileK * {p.size}));",
+        f"    pipe.InitBuffer(a2Queue, 3, static_cast<uint32_t>(tileM * tileK * {p.size}));",
+        f"    pipe.InitBuffer(b2Queue, 3, static_cast<uint32_t>(strip * tileK * {p.size}));",
         "    pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));",
         "    if (kept > 0) {",
         "        pipe.InitBuffer(keptQueue, static_cast<uint8_t>(kept),",

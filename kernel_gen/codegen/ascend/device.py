@@ -137,6 +137,35 @@ __aicore__ inline void ColWise(const LocalTensor<T> &d, const LocalTensor<T> &a,
     }
     PadLanes(d, rows * pitch, n);
 }""",
+    "FusedColWise": """\
+// d = d * b + c; b and c are tiles, or column vectors for all rows.
+template <bool fullB, bool fullC, typename T>
+__aicore__ inline void FusedColWise(const LocalTensor<T> &d, const LocalTensor<T> &b,
+                                    const LocalTensor<T> &c, int32_t rows, int32_t pitch, int32_t n)
+{
+    if (rows == 1) {
+        FusedMulAdd(d, b, c, n);
+        return;
+    }
+    const int32_t blocks = pitch / kBlock<T>;
+    if (blocks > 255 || rows * kLanes<T> < pitch) {
+        for (int32_t r = 0; r < rows; r++) {
+            const int32_t at = r * pitch;
+            FusedMulAdd(d[at], b[fullB ? at : 0], c[fullC ? at : 0], pitch);
+        }
+        return;
+    }
+    const uint8_t step = static_cast<uint8_t>(blocks);
+    const BinaryRepeatParams strides(1, 1, 1, step, fullB ? step : 0, fullC ? step : 0);
+    for (int32_t i = 0; i < pitch; i += kLanes<T>) {
+        const uint64_t mask = static_cast<uint64_t>(AtMost(kLanes<T>, pitch - i));
+        for (int32_t r = 0; r < rows; r += kRepeats) {
+            const int32_t at = r * pitch + i;
+            FusedMulAdd(d[at], b[fullB ? at : i], c[fullC ? at : i], mask,
+                        static_cast<uint8_t>(AtMost(kRepeats, rows - r)), strides);
+        }
+    }
+}""",
     "RowWise": """\
 // d[r][c] = a[r][c] op v[r], or v[r] op a[r][c]; v as one block per row.
 template <typename Op, bool swapped, typename T>

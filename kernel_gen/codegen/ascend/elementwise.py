@@ -180,6 +180,8 @@ class Elementwise:
         return at_most if mode in ("LE", "GE") else self._negated(at_most)
 
     def _negated(self, v: Value) -> Value:
+        if v.ctype == "bits":
+            return self.w.flipped(v)
         half = self.w.as_half(v)
         return self.w.scalar("Adds", self.w.scalar("Muls", half, -1.0), 1.0)
 
@@ -270,8 +272,8 @@ class Elementwise:
             case "maximum" | "minimum":
                 if np.isnan(c):
                     return w.constant(c, "float", a.lanes)
-                made = w.scalar("Maxs" if op == "maximum" else "Mins", a, c)
-                return w.select(w.compare("EQ", a, a), made, a)
+                beyond = w.flipped(w.compare("LE" if op == "maximum" else "GE", a, c))
+                return w.select(beyond, a, c)  # NaN is beyond
             case "pow":
                 return self._power(a, c)
         return self._float_binary(op, a, w.constant(c, "float", a.lanes))

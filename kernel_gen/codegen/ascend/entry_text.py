@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernel_gen.codegen.ascend.cube_text import PREPARED, READY, CubePhase
+from kernel_gen.codegen.ascend.cube_text import PREPARED, READY, WRITTEN, CubePhase
 
 if TYPE_CHECKING:
     from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants
@@ -76,7 +76,8 @@ def _mixed(plan: KernelPlan, symbol: str) -> list[str]:
     if before:
         done = [
             "AscendC::PipeBarrier<PIPE_ALL>();",
-            "AscendC::SyncAll();",
+            f"AscendC::CrossCoreSetFlag<0, PIPE_MTE3>({WRITTEN});",
+            f"AscendC::CrossCoreWaitFlag({WRITTEN});",
             f"AscendC::CrossCoreSetFlag<2, PIPE_MTE3>({PREPARED});",
         ]
         body = [*_vector(before, symbol, "", started=False), *done, "kernel.pipe.Reset();"]

@@ -117,7 +117,7 @@ def kernel_text(plan: KernelPlan, template: str, symbol: str) -> str:
             body += [*cube_method(section), ""]
             continue
         for key, variant in enumerate(section.variants):
-            body += [*_method(section, key, variant, mixed=mixed), ""]
+            body += [*_method(section, key, variant, plan, mixed=mixed), ""]
     text = "\n".join(body).rstrip()
     names = buffer_names(plan.buffers)
     types = [STORED[b.type.dtype] for b in plan.buffers]
@@ -172,7 +172,9 @@ def _init(plan: KernelPlan, symbol: str, names: Sequence[str], types: Sequence[s
     return [*lines, "    }"]
 
 
-def _method(section: PhaseVariants, key: int, phase: PhaseText, *, mixed: bool) -> list[str]:
+def _method(
+    section: PhaseVariants, key: int, phase: PhaseText, plan: KernelPlan, *, mixed: bool
+) -> list[str]:
     nest, number, unit_lanes = section.nest, section.number, section.unit_lanes
     roles, layout = phase.roles, phase.layout
     cores = "GetBlockNum() * GetTaskRatio()" if mixed else "GetBlockNum()"
@@ -206,9 +208,15 @@ def _method(section: PhaseVariants, key: int, phase: PhaseText, *, mixed: bool) 
         lines.append(f"        const int64_t colTiles = ({extent} + tileWidth - 1) / tileWidth;")
         tasks.append("colTiles")
     lines.append(f"        const int64_t tasks = {' * '.join(tasks) or '1'};")
+    core = "GetBlockIdx()"
+    if plan.in_chunks:
+        # Another core has a task more in each chunk: its group would fall behind.
+        turn = "s9997 / s9998 * GetTaskRatio()"
+        lines.append(f"        const int64_t core = (GetBlockIdx() + {turn}) % ({cores});")
+        core = "core"
     lines += [
-        f"        const int64_t first = tasks * GetBlockIdx() / ({cores});",
-        f"        const int64_t last = tasks * (GetBlockIdx() + 1) / ({cores});",
+        f"        const int64_t first = tasks * {core} / ({cores});",
+        f"        const int64_t last = tasks * ({core} + 1) / ({cores});",
     ]
     for room in layout.rooms():
         lines += _room(room, unit_lanes)

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kernel_gen.codegen.ascend.steps import SIZES, Body, Lanes, Loop, Step, Value
+from kernel_gen.codegen.ascend.banks import second_half
+from kernel_gen.codegen.ascend.steps import SIZES, Body, Lanes, Loop, Step, Value, steps_of
+from kernel_gen.errors import InternalError
 
 _TOKEN = re.compile(r"@(\d+)@")
 BARRIER = "PipeBarrier<PIPE_V>();"
@@ -26,6 +28,10 @@ class Room:
     depth: int = 1
 
 
+GAP = Room("bufferGap", Lanes.BLOCK, 1)
+"""Half a set of bank groups, before the rooms that start in the second half of one."""
+
+
 @dataclass(slots=True)
 class Layout:
     """Rooms of a phase and the lines of its body."""
@@ -35,8 +41,14 @@ class Layout:
     outs: list[Room] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
+    late: frozenset[str] = frozenset()  # rooms in the second half of a set of bank groups
+
     def rooms(self) -> list[Room]:
-        return [*self.buffers, *self.ins, *self.outs]
+        """All rooms in the order in which they lie in UB."""
+        rooms = [*self.buffers, *self.ins, *self.outs]
+        first = [r for r in rooms if r.name not in self.late]
+        second = [r for r in rooms if r.name in self.late]
+        return [*first, GAP, *second] if second else first
 
 
 def lay_out(body: Body, depth: int, indent: str) -> Layout:
@@ -44,6 +56,7 @@ def lay_out(body: Body, depth: int, indent: str) -> Layout:
     ends = _ends(body)
     layout = Layout()
     names = _assign(body, ends, layout, depth)
+    layout.late = second_half(steps_of(body), names)
     _Printer(layout, names, ends).block(body, indent)
     return layout
 
@@ -125,7 +138,11 @@ def _overwritten(
     kind: tuple[Lanes, int],
     position: int,
 ) -> Value | None:
-    """An operand that nothing reads after the step and whose buffer the result may take."""
+    """An operand that nothing reads after the step and whose buffer the result takes."""
+    if step.onto is not None:
+        if step.onto.home != "calc" or ends[step.onto.number] != position:
+            raise InternalError(f"{step.text}: its operand is read afterwards")
+        return step.onto
     for value in step.reads if step.in_place else ():
         same = (value.lanes, SIZES[value.ctype]) == kind and value.home == "calc"
         if same and not value.pinned and ends[value.number] == position:

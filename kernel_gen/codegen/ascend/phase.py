@@ -9,6 +9,7 @@ for each task (this core's share)            rows x cols tile, other outer axes 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,9 +22,10 @@ from kernel_gen.codegen.ascend.roles import Roles, extent_text, phase_accesses
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Step, Value, lanes_of, steps_of
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, UnfitError, Writer
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear, flat_operands
 from kernel_gen.codegen.cpu.phases import Stage, closure, reductions, store_axes
 from kernel_gen.errors import InternalError, Refusal
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm, Index
 from kernel_gen.ir.loopnest import Compute, IndexValue, Reduce
 
@@ -71,6 +73,9 @@ class PhaseEmitter:
         self._head_known = False
         self._once_queue: int | None = None
         self._live = nest.statement_axes()
+        self._uses = Counter(u for s in nest.statements for u in flat_operands(s))
+        for store in nest.stores:
+            self._uses.update([store.statement, *store.at.statements()])
         self._addresses = Addresses(nest, places)
         self._reader = Reader(self._w, nest, self._addresses, roles.row, roles.col)
         self._ops, self._folds = Elementwise(self._w), Reductions(self._w)
@@ -325,9 +330,39 @@ class PhaseEmitter:
             value = dict(s.attrs)["value"]
             assert isinstance(value, int | float | bool)
             return Const(value, s.dtype)
+        fused = self._fused(s) if s.op == "add" and s.dtype is DType.F32 else None
+        if fused is not None:
+            return fused
         args = [self._value(a) for a in s.args]
         source = self.nest.statements[s.args[1] if s.op == "where" else s.args[0]].dtype
         return self._ops.compute(s.op, s.dtype, source, args)
+
+    def _fused(self, s: Compute) -> Value | None:
+        """A sum with a product that nothing else reads, in one instruction where a factor's buffer
+        can take the result."""
+        for number, other in (s.args, s.args[::-1]):
+            m = self.nest.statements[number]
+            known = any(number in memo for memo in self._memos)
+            product = isinstance(m, Compute) and m.op == "mul" and m.dtype is DType.F32
+            if known or not product or self._uses[number] != 1:
+                continue
+            assert isinstance(m, Compute)
+            for left, right in (m.args, m.args[::-1]):
+                a, b, c = self._value(left), self._value(right), self._value(other)
+                if isinstance(a, Const) or isinstance(b, Const) or isinstance(c, Const):
+                    break
+                column = a.lanes is Lanes.FULL
+                fit = all(v.lanes is a.lanes or (column and v.lanes is Lanes.COL) for v in (b, c))
+                apart = a is not b and a is not c
+                if fit and apart and self._uses[left] == 1 and self._is_last_of(a):
+                    return self._w.fused(a, b, c)
+        return None
+
+    def _is_last_of(self, a: Value) -> bool:
+        """Whether a value has a buffer of its own, made in this body for one statement."""
+        made = [s for s in self._w.body if isinstance(s, Step) and a in s.writes]
+        owners = sum(v is a for memo in self._memos for v in memo.values())
+        return a.home == "calc" and not a.pinned and len(made) == 1 and owners == 1
 
     def _load(self, number: int, load: FlatLoad) -> Value:
         if self._same_for_all(load):
@@ -456,7 +491,8 @@ class PhaseEmitter:
         body, and no other store has it."""
         made = [s for s in self._w.body if isinstance(s, Step) and v in s.writes]
         taken = any(v is other for _, other in self._pending)
-        return v.home == "calc" and not v.pinned and not taken and len(made) == 1
+        alone = v.home == "calc" and not v.pinned and not taken and len(made) == 1
+        return alone and made[0].onto is None
 
     def _share(self, number: int) -> None:
         v = self._value(number)

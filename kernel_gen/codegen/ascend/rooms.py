@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel_gen.codegen.ascend.layout import Room
+from kernel_gen.codegen.ascend.banks import HALF_BYTES, SET_BYTES
+from kernel_gen.codegen.ascend.layout import GAP, Room
 from kernel_gen.codegen.ascend.steps import Lanes
 
 _LANES = {
@@ -24,17 +25,22 @@ def up(value: int, step: int) -> int:
 
 
 def bytes_text(room: Room, unit_lanes: int) -> str:
-    """C++ text of the bytes of one buffer of a room, a multiple of 32."""
+    """C++ text of the bytes of one buffer of a room, a whole number of sets of bank groups."""
+    if room is GAP:
+        return str(HALF_BYTES)
     if room.lanes is Lanes.BLOCKS:
-        return "UpTo(tileHeight, 8) * 32"
+        return f"UpTo(UpTo(tileHeight, 8) * 32, {SET_BYTES})"
     if room.lanes is Lanes.BLOCK:
-        return "256"
+        return str(SET_BYTES)
     lanes = _LANES.get(room.lanes, str(unit_lanes))
-    return f"UpTo({lanes} / 8, 32)" if room.size == 0 else f"{lanes} * {room.size}"
+    exact = f"{lanes} / 8" if room.size == 0 else f"{lanes} * {room.size}"
+    return f"UpTo({exact}, {SET_BYTES})"
 
 
 def room_bytes(room: Room, height: int, width: int, align: int, unit_lanes: int) -> int:
     """Bytes of one buffer of a room for a tile of `height` x `width` elements."""
+    if room is GAP:
+        return HALF_BYTES
     pitch = up(width, align)
     lanes = {
         Lanes.FULL: up(height * pitch, unit_lanes),
@@ -45,10 +51,10 @@ def room_bytes(room: Room, height: int, width: int, align: int, unit_lanes: int)
         Lanes.CROSS: up(pitch * up(height, 16), unit_lanes),
     }.get(room.lanes, unit_lanes)
     if room.lanes is Lanes.BLOCKS:
-        return up(height, 8) * 32
+        return up(up(height, 8) * 32, SET_BYTES)
     if room.lanes is Lanes.BLOCK:
-        return 256
-    return up(lanes // 8, 32) if room.size == 0 else lanes * room.size
+        return SET_BYTES
+    return up(lanes // 8 if room.size == 0 else lanes * room.size, SET_BYTES)
 
 
 def total_bytes(rooms: Sequence[Room], height: int, width: int, align: int, unit_lanes: int) -> int:
@@ -61,12 +67,7 @@ def total_text(rooms: Sequence[Room], unit_lanes: int) -> str:
     found: dict[str, int] = {}
     for room in rooms:
         text = bytes_text(room, unit_lanes)
-        head, _, tail = text.rpartition(" * ")
-        if head and tail.isdigit():
-            found[head] = found.get(head, 0) + int(tail) * room.depth
-        elif text.isdigit():
-            found["1"] = found.get("1", 0) + int(text) * room.depth
-        else:
-            found[text] = found.get(text, 0) + room.depth
+        term, times = ("1", int(text)) if text.isdigit() else (text, 1)
+        found[term] = found.get(term, 0) + times * room.depth
     terms = [f"{n}" if t == "1" else (t if n == 1 else f"{t} * {n}") for t, n in found.items()]
     return " + ".join(terms) or "0"

@@ -65,13 +65,15 @@ class Value:
 @dataclass(slots=True, eq=False)
 class Step:
     """Lines of text, the values they read and write, and whether the vector unit runs them.
-    `in_place`: lane by lane, so that the result may overwrite an operand of its own shape."""
+    `in_place`: lane by lane, so that the result may overwrite an operand of its own shape; `onto`:
+    the operand that it must overwrite, which nothing reads afterwards."""
 
     text: str
     reads: tuple[Value, ...] = ()
     writes: tuple[Value, ...] = ()
     vector: bool = True
     in_place: bool = False
+    onto: Value | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -165,6 +165,24 @@ class Writer:
         text = f"RowWise{kind}({{d}}, {wide.token}, {blocks.token}, rows, pitch, n);"
         return self.lanewise(text, a.ctype, lanes, wide, blocks)
 
+    def fused(self, a: Value, b: Value, c: Value) -> Value:
+        """a · b + c, rounded once, in the buffer of `a`, which nothing else reads. The others have
+        the lanes of `a`, or those of a column where it is a tile."""
+        text = f"FusedMulAdd({{d}}, {b.token}, {c.token}, {self.count(a.lanes)});"
+        if not a.lanes is b.lanes is c.lanes:
+            full = ", ".join("true" if v.lanes is a.lanes else "false" for v in (b, c))
+            text = f"FusedColWise<{full}>({{d}}, {b.token}, {c.token}, rows, pitch, n);"
+        made = self.new(a.ctype, a.lanes)
+        self.body.append(Step(text.replace("{d}", made.token), (a, b, c), (made,), onto=a))
+        return made
+
+    def flipped(self, bits: Value) -> Value:
+        """Bits the other way round."""
+        words = ".ReinterpretCast<uint16_t>()"
+        count = f"{self.count(bits.lanes)} / 16"
+        text = f"Not({{d}}{words}, {bits.token}{words}, {count});"
+        return self.emit(text, "bits", bits.lanes, bits)
+
     def join(self, a: Lanes, b: Lanes) -> Lanes:
         return lanes_of(a.axes[0] or b.axes[0], a.axes[1] or b.axes[1])
 

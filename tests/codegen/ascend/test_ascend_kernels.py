@@ -93,6 +93,15 @@ def test_other_schedules_are_right(
     assert not isinstance(kernel, Refusal), kernel.sentence
 
 
+def test_relu_keeps_nan_and_drops_what_is_negative(tmp_path: Path) -> None:
+    odd = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1e-40, 3.0], np.float32)
+    values = np.resize(odd, 70)
+    kernel = check_graph(g.unary("relu", 70), [values], tmp_path)
+    assert not isinstance(kernel, Refusal), kernel.sentence
+    (out,) = kernel.run([values])
+    np.testing.assert_array_equal(out, np.where(values <= 0, 0, values).astype(np.float32))
+
+
 @pytest.mark.parametrize("name", ["bias", "layer_norm", "sum_all", "linear_gelu"])
 def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:
     made = lowered(KERNELS[name])

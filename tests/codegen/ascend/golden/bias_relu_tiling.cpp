@@ -84,7 +84,7 @@ int64_t Bytes0Way0(int64_t tileHeight, int64_t tileWidth)
     [[maybe_unused]] const int64_t tileCols = UpTo(pitch, 64);
     [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, 64);
     [[maybe_unused]] const int64_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), 64);
-    return tileLanes * 16 + tileCols * 8 + UpTo(tileLanes / 8, 32);
+    return UpTo(tileLanes * 4, 512) + UpTo(tileLanes / 8, 512) * 2 + UpTo(tileCols * 2, 512) * 2 + 256 + UpTo(tileCols * 4, 512) + UpTo(tileLanes * 2, 512) * 4;
 }
 
 }  // namespace

@@ -65,14 +65,14 @@ public:
         const int32_t stages = static_cast<int32_t>(tiling->stages0);
         TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand
         const int32_t kept = static_cast<int32_t>(tiling->kept0);
-        TQue<TPosition::B1, 1> keptQueue;  // first chunks of the right one
-        TQue<TPosition::A2, 2> a2Queue;
-        TQue<TPosition::B2, 2> b2Queue;
+        TQue<TPosition::B1, 1> keptQueue;  // chunks of the right one
+        TQue<TPosition::A2, 3> a2Queue;
+        TQue<TPosition::B2, 3> b2Queue;
         TQue<TPosition::CO1, 2> cQueue;
         pipe.InitBuffer(l1Queue, static_cast<uint8_t>(stages),
                         static_cast<uint32_t>((tileM + tileN) * chunkK * 2));
-        pipe.InitBuffer(a2Queue, 2, static_cast<uint32_t>(tileM * tileK * 2));
-        pipe.InitBuffer(b2Queue, 2, static_cast<uint32_t>(strip * tileK * 2));
+        pipe.InitBuffer(a2Queue, 3, static_cast<uint32_t>(tileM * tileK * 2));
+        pipe.InitBuffer(b2Queue, 3, static_cast<uint32_t>(strip * tileK * 2));
         pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));
         if (kept > 0) {
             pipe.InitBuffer(keptQueue, static_cast<uint8_t>(kept),

@@ -40,9 +40,10 @@ double ByteCycles(double times)
 }
 
 // Cycles of the slowest core: a tile takes the longest of its products (16 x 16 x 32 B a cycle), of
-// its operands' way from memory (12 B more for each burst), and of their way to L0A and L0B. The
-// first operands' way and the last strip's are seen, with few buffers each tile's way out as well;
-// so is a tenth (an estimate) of what overlaps.
+// its operands' way from memory (12 B more for each burst), and of their way to L0A and L0B; a part
+// of what overlaps is seen (0.15, an estimate), all of it with two buffers in L1, as the second
+// strip holds one chunk back. The first operands' way and the last strip's are seen, with few
+// buffers each tile's way out as well.
 double BlockCycles(const Matrices &x, const Blocking &b)
 {
     const double share = static_cast<double>(Parts(b.tasks, x.cores));
@@ -61,22 +62,23 @@ double BlockCycles(const Matrices &x, const Blocking &b)
     const double loads = static_cast<double>(b.m * Parts(b.n, b.strip) + 2 * b.n) *
                          static_cast<double>(x.k * x.size) / 256.0;
     const int64_t pieces = Parts(b.n, b.strip) * Parts(x.k, b.k);
-    const double steps = static_cast<double>(20 * chunks + 40 * pieces);
+    const double steps = static_cast<double>(10 * pieces);
     double longest = products > moved ? products : moved;
     longest = longest > loads ? longest : loads;
-    const double busy = longest + 0.1 * (products + moved + loads - longest);
+    const double all = products + moved + loads;
+    const double busy = b.stages > 2 ? longest + 0.15 * (all - longest) : all;
     const double first = moved / static_cast<double>(chunks);
     const double out = static_cast<double>(b.m * b.n) / 64.0 * (b.stages > 3 ? 1.0 / share : 1.0);
     return share * (busy + steps + out) + first;
 }
 
 // Blocks of a tile of tileM x tileN and chunks of k; tasks is 0 where they do not fit. L0C holds
-// two strips, L0A and L0B two steps each, L1 `stages` chunks of both operands and some more of the
-// right one.
+// two strips, L0A and L0B three steps each, L1 `stages` chunks of both operands and some more of
+// the right one.
 Blocking Blocked(const Matrices &x, int64_t tileM, int64_t tileN, int64_t chunk, int64_t stages)
 {
     const int64_t strip = tileN > 16 ? UpTo(Parts(tileN, 2), 16) : 16;
-    const int64_t most = 32768 / ((tileM > strip ? tileM : strip) * x.size) / 16 * 16;
+    const int64_t most = 21824 / ((tileM > strip ? tileM : strip) * x.size) / 16 * 16;
     if (most < 16 || tileM * strip * 8 > 131072) {
         return {tileM, tileN, strip, 16, 16, 2, 0, 0};
     }

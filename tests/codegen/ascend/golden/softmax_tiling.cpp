@@ -84,7 +84,7 @@ int64_t Bytes0Way0(int64_t tileHeight, int64_t tileWidth)
     [[maybe_unused]] const int64_t tileCols = UpTo(pitch, 64);
     [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, 64);
     [[maybe_unused]] const int64_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), 64);
-    return tileHeight * 64 * 4 + UpTo(pitch / 2, 64) * 4 + tileRows * 4 + UpTo(tileHeight, 8) * 32 + tileLanes * 20;
+    return UpTo(tileRows * 4, 512) + UpTo(tileLanes * 4, 512) * 5 + 256 + UpTo(tileHeight * 64 * 4, 512) + UpTo(UpTo(pitch / 2, 64) * 4, 512) + UpTo(UpTo(tileHeight, 8) * 32, 512);
 }
 
 int64_t Bytes0Way1(int64_t tileHeight, int64_t tileWidth)
@@ -94,7 +94,7 @@ int64_t Bytes0Way1(int64_t tileHeight, int64_t tileWidth)
     [[maybe_unused]] const int64_t tileCols = UpTo(pitch, 64);
     [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, 64);
     [[maybe_unused]] const int64_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), 64);
-    return tileLanes * 40 + tileHeight * 64 * 4 + UpTo(pitch / 2, 64) * 4 + tileRows * 8 + UpTo(tileHeight, 8) * 32;
+    return UpTo(tileLanes * 4, 512) * 10 + UpTo(tileRows * 4, 512) * 2 + 256 + UpTo(tileHeight * 64 * 4, 512) + UpTo(UpTo(pitch / 2, 64) * 4, 512) + UpTo(UpTo(tileHeight, 8) * 32, 512);
 }
 
 }  // namespace
