@@ -21,6 +21,7 @@ from db.engine import Database
 from db.errors import SchemaMismatch
 from db.schema import metadata
 
+SCRIPTS = Path(__file__).parent / "migrations"
 _ADVISORY_LOCK = 0x6761_6631  # "gaf1": one upgrade at a time
 
 
@@ -62,6 +63,8 @@ def upgrade_database(database: Database, revision: str = "head") -> str:
 def require_current(database: Database) -> None:
     """Raises SchemaMismatch unless the database is at the newest revision."""
     found = current_revision(database)
+    if found is not None:
+        _refuse_unknown(found)
     if found != head_revision():
         raise SchemaMismatch(
             f"database is at revision {found or 'none'}, this program needs {head_revision()}: "
@@ -78,7 +81,7 @@ def differences(database: Database) -> list[object]:
 
 def _config(connection: Connection | None = None) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(SCRIPTS))
     config.attributes["connection"] = connection
     return config
 
@@ -93,7 +96,8 @@ def _refuse_unknown(found: str) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     if found not in known:
         raise SchemaMismatch(
-            f"database is at revision {found}, which this program does not know: it is too old"
+            f"database is at revision {found}, made by a newer version of graph-autofusion than "
+            "this one: upgrade it, or name another store"
         )
 
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-pytest_plugins = ["tests.fixtures.cann", "tests.fixtures.postgres"]
+pytest_plugins = ["tests.fixtures.cann", "tests.fixtures.home", "tests.fixtures.postgres"]
 
 _LATE = ("postgres", "browser", "slow", "ray")
 

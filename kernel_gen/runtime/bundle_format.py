@@ -12,6 +12,7 @@ The signature is checked before anything else of a bundle is looked at.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -130,13 +131,21 @@ def verified_plan(manifest: Manifest, content: Mapping[str, bytes]) -> Plan:
 
 
 def _parse_manifest(text: bytes) -> Manifest:
-    manifest = from_json(Manifest, text)
-    if manifest.format_version != FORMAT_VERSION:
+    """Another format gets an error that names both versions, whatever else the text holds."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the bundle's manifest is not JSON: {error}") from None
+    version = found.get("format_version") if isinstance(found, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise InvalidInput("the bundle's manifest has no format_version")
+    if version != FORMAT_VERSION:
+        advice = "upgrade it" if version > FORMAT_VERSION else "export the plan again"
         raise InvalidInput(
-            f"the bundle has format version {manifest.format_version}, "
-            f"this version of graph-autofusion reads {FORMAT_VERSION}"
+            f"the bundle has format version {version}, this version of graph-autofusion reads "
+            f"{FORMAT_VERSION}: {advice}"
         )
-    return manifest
+    return from_json(Manifest, text)
 
 
 def _sources(plan: Plan) -> dict[str, bytes]:

@@ -34,14 +34,9 @@ Gaf = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def wide_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders of the test's own; wide lines, so that no text is broken."""
-    for name in ("GAF_STORE", "GAF_SERVICE", "GAF_TRUST", "GAF_API_KEY", "GAF_DB"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "400")
-    return tmp_path
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 
+from db import migrate
 from db.engine import Database, filesystem_of, parse_url, refuse_network_filesystem
 from db.errors import SchemaMismatch
 from db.migrate import back_up, current_revision, differences, head_revision, upgrade
@@ -57,14 +58,46 @@ def test_processes_that_open_a_new_file_together_all_succeed(tmp_path: Path) -> 
         assert list(pool.map(opened, range(4))) == [0] * 4
 
 
-def test_a_database_from_the_future_is_refused_untouched(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    upgrade(f"sqlite:///{path}")
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
-    with pytest.raises(SchemaMismatch, match="9999"):
+def at_revision(url: str, revision: str) -> None:
+    database = Database(url)
+    with database.write() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :r"), {"r": revision})
+    database.close()
+
+
+def test_a_database_from_the_future_is_refused_untouched(store_url: str) -> None:
+    """On both databases, by readers and by `gaf db upgrade`; upgrading it is no advice here."""
+    at_revision(store_url, "9999")
+    for use in (Store, upgrade):
+        with pytest.raises(SchemaMismatch, match=r"9999, made by a newer version.*: upgrade it"):
+            use(store_url)
+    database = Database(store_url)
+    assert current_revision(database) == "9999"
+    database.close()
+
+
+def test_an_older_sqlite_file_is_upgraded_after_a_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the only revision so far, under a program that knows one more."""
+    path, newer, old = tmp_path / "store.db", tmp_path / "migrations", head_revision()
+    with Store(f"sqlite:///{path}") as store:
+        digest = store.graphs.put(samples.graph())
+    shutil.copytree(Path(migrate.__file__).parent / "migrations", newer)
+    (newer / "versions" / "v0002_note.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        f"revision, down_revision = 'v0002', {old!r}\n"
+        "def upgrade():\n    op.add_column('graphs', sa.Column('note', sa.Text))\n"
+    )
+    monkeypatch.setattr(migrate, "SCRIPTS", newer)
+    with Store(f"sqlite:///{path}") as store:
+        assert current_revision(store.database) == "v0002"
+        assert store.graphs.exists(digest)
+    monkeypatch.undo()
+    with pytest.raises(SchemaMismatch, match="newer version"):
         Store(f"sqlite:///{path}")
+    with Store(f"sqlite:///{path}.{old}.bak") as kept:
+        assert kept.graphs.exists(digest)
 
 
 @pytest.mark.postgres

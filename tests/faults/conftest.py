@@ -8,9 +8,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("GAF_STORE", "GAF_SERVICE", "GAF_TRUST", "GAF_API_KEY", "GAF_DB"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path
+def own_home(home: Path) -> None:
+    """No test here touches the real user's folders."""

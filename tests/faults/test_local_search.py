@@ -3,17 +3,25 @@ be taken for a plan later."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from db.schema import jobs, plan_artifacts, plan_heads, plans
+from db.store import Store
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
 from kernel_gen.records import Budget, JobRequest
+from kernel_gen.runtime.cache import BundleCache
+from kernel_gen.runtime.host import host_target
+from kernel_gen.runtime.key import plan_key
 from tests.tuner.tuner_jobs import add_relu_graph
 from tuner import local
 
@@ -85,6 +93,49 @@ def test_a_compiler_that_fails_is_quoted(
     status, words = search(tmp_path, tmp_path / "bundles")
     assert (status, "no luck" in words) == (3, True)
     assert not (tmp_path / "bundles").exists()
+
+
+def _of_an_older_torch(store: Store, plan_id: str) -> None:
+    plan = store.plans.get(plan_id)
+    store.plans.publish(replace(plan, provenance=replace(plan.provenance, torch="1.9")))
+
+
+def _of_an_older_schema(store: Store, plan_id: str) -> None:
+    text = store.plans.text(plan_id).replace('"schema_version":1', '"schema_version":0')
+    new_id = hashlib.sha256(text.encode()).hexdigest()
+    with store.database.rebuild() as connection:  # references are checked at its end
+        for column, values in (
+            (plans.c.id, {"id": new_id, "payload": text}),
+            (plan_heads.c.plan_id, {"plan_id": new_id}),
+            (plan_artifacts.c.plan_id, {"plan_id": new_id}),
+            (jobs.c.plan_id, {"plan_id": new_id}),
+        ):
+            connection.execute(sa.update(column.table).where(column == plan_id).values(**values))
+
+
+@pytest.mark.slow
+def test_plans_of_another_version_are_searched_again(search: Search, tmp_path: Path) -> None:
+    """What a store holds from before an upgrade of torch, or of this package's schema."""
+    graph, bundles = add_relu_graph(), tmp_path / "bundles"
+    key = plan_key(graph, host_target())
+
+    def current() -> str:
+        with Store(f"sqlite:///{tmp_path}/store.db") as store:
+            found = store.plans.head(str(key))
+            assert found is not None
+            return found
+
+    assert search(tmp_path, bundles) == (0, "")
+    first = current()
+    assert search(tmp_path, bundles) == (0, "")
+    assert current() == first  # known: nothing is searched
+    for outdate in (_of_an_older_torch, _of_an_older_schema):
+        with Store(f"sqlite:///{tmp_path}/store.db") as store:
+            outdate(store, current())
+        outdated = current()
+        assert search(tmp_path, bundles) == (0, "")
+        assert current() != outdated
+        assert BundleCache(bundles).get(key) is not None
 
 
 @pytest.mark.slow

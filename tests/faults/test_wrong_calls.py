@@ -58,6 +58,12 @@ def test_a_budget_that_is_none_is_refused(arguments: dict[str, Any]) -> None:
         gaf.Budget(**arguments)
 
 
+@pytest.mark.parametrize("device", ["tpu", "cuda:0", "ascend-sim:1", "ascend:x", "", "cpu:0"])
+def test_an_unknown_device_is_refused_with_those_that_there_are(device: str) -> None:
+    with pytest.raises(gaf.GafError, match=r"cpu|910b3"):
+        gaf.optimize(model(), torch.ones(4, 8), device=device, strict=True)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -19,13 +19,8 @@ Wrap = Callable[..., OptimizedModule]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Cache, keys and trust of the test's own."""
-    for name in ("GAF_STORE", "GAF_SERVICE", "GAF_TRUST", "GAF_DISABLE", "GAF_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path
+def own_home(home: Path) -> None:
+    """No test here touches the real user's folders."""
 
 
 @pytest.fixture(scope="session")

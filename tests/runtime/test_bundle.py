@@ -129,14 +129,32 @@ def test_signature_of_another_key_is_refused(plan: Plan, signer: Signer, trust: 
 def test_paths_cannot_leave(plan: Plan, signer: Signer, trust: Trust, path: str) -> None:
     """Not even a trusted signer names a path outside the bundle."""
     files = bundle_files(plan, signer)
-    manifest = json.loads(files["manifest.json"])
-    manifest["files"][0]["path"] = path
+    records = json.loads(files["manifest.json"])["files"]
+    records[0]["path"] = path
+    files = signed_again(files, signer, files=records)
+    with pytest.raises(InvalidInput, match="bundle file"):
+        plan_of_files(files, trust)
+
+
+def signed_again(
+    bundle_of: dict[str, bytes], signer: Signer, **changes: object
+) -> dict[str, bytes]:
+    """The files with a manifest that was changed before it was signed."""
+    manifest = json.loads(bundle_of["manifest.json"]) | changes
     text = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
-    signature = json.loads(files["signature.json"])
+    signature = json.loads(bundle_of["signature.json"])
     signed = signer.sign(b"graph-autofusion bundle manifest\0" + text)
     signature["signature"] = base64.b64encode(signed).decode()
-    files |= {"manifest.json": text, "signature.json": json.dumps(signature).encode()}
-    with pytest.raises(InvalidInput, match="bundle file"):
+    return bundle_of | {"manifest.json": text, "signature.json": json.dumps(signature).encode()}
+
+
+@pytest.mark.parametrize(("version", "advice"), [(2, "upgrade it"), (0, "export the plan again")])
+def test_other_formats_are_named(
+    plan: Plan, signer: Signer, trust: Trust, version: int, advice: str
+) -> None:
+    """Older and newer, and whatever a newer one has that this one does not know."""
+    files = signed_again(bundle_files(plan, signer), signer, format_version=version, parts=[1])
+    with pytest.raises(InvalidInput, match=f"format version {version}, .* reads 1: {advice}"):
         plan_of_files(files, trust)
 
 

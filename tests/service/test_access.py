@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -173,6 +175,19 @@ def test_large_bodies_are_cut_off(locked: Service, keys: dict[Role, str]) -> Non
     assert streamed.headers["content-type"] == "application/problem+json"
     typed = locked.http.post("/v1/jobs", content=chunks(), headers=headers)
     assert typed.status_code == 413
+
+
+def test_a_body_has_at_most_64_mib_unless_set_otherwise(sqlite_service: Service) -> None:
+    """Refused by its length alone: none of it is read. The largest that fits is asked for."""
+    for nbytes, answer in ((64 << 20) + 1, b"413"), (64 << 20, b"100"):
+        place = urlsplit(sqlite_service.url)
+        head = (
+            "POST /v1/graphs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Expect: 100-continue\r\nContent-Length: {nbytes}\r\n\r\n"
+        )
+        with socket.create_connection((str(place.hostname), place.port or 0), 20) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 " + answer)
 
 
 def test_host_headers_are_read_with_ports_and_brackets() -> None:
