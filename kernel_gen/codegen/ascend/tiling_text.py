@@ -8,6 +8,7 @@ buffer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,10 @@ from kernel_gen.codegen.ascend.rooms import total_text
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import SIZES, Lanes
 from kernel_gen.ir.loopnest import Buffer
+
+
+_VECTOR = re.compile(r"\s*(?!Copy)\w+(?:<.*>)?\(v\d")
+"""A line with a vector instruction, or with a device function of some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ struct Way {
     int64_t rows, cols, outer, walked;
     bool freeRows, freeCols, splitRows, splitCols;
     int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
-    double tileCycles, laneCycles;
+    double copyCycles, workCycles, tileCycles;  // per lane, per lane, per tile
     int64_t (*bytes)(int64_t, int64_t);
 };
 
@@ -102,8 +107,8 @@ struct Tile {
     double cycles;
 };
 
-// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap, so that one
-// tile more than its share is seen.
+// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap; of one tile,
+// both are seen.
 double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int64_t *tasks)
 {
     const int64_t down = Parts(way.rows, height), across = Parts(way.cols, width);
@@ -111,8 +116,11 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     const int64_t steps =
         way.walked * (way.splitRows ? 1 : down) * (way.splitCols ? 1 : across) * way.passes;
     const int64_t share = Parts(*tasks, cores);
-    const double lanes = static_cast<double>(height * UpTo(width, way.align)) * way.laneCycles;
-    return static_cast<double>(share * steps) * (way.tileCycles + lanes) + lanes;
+    const double lanes = static_cast<double>(height * UpTo(width, way.align));
+    const double copies = lanes * way.copyCycles;
+    const double work = way.tileCycles + lanes * way.workCycles;
+    const double longer = copies > work ? copies : work;
+    return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
 }
 
 // The cheapest tile that fits, or one of height 0.
@@ -397,14 +405,16 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
     free_cols = not (roles.whole and roles.col in inner)
     passes = len(roles.phase.stages) if roles.walked else 1
     moved, vectors = _work(phase)
-    lane = max(moved / limits.bytes_per_cycle, vectors / 64)
+    copies, work = moved / limits.bytes_per_cycle, 1.4 * vectors / 64
+    base = 2500 if inner else 100  # folds are many instructions
     flags = ", ".join(
         "true" if f else "false"
         for f in (free_rows, free_cols, phase.splits_rows, phase.splits_cols)
     )
     return (
         f"{{{rows}, {cols}, {outer}, {walked}, {flags}, {passes}, {section.align}, "
-        f"{section.unit_lanes}, {500 + 25 * vectors}.0, {lane:.4f}, "
+        f"{section.unit_lanes}, {copies:.4f}, {work:.4f}, "
+        f"{base + 23 * vectors}.0, "
         f"Bytes{section.number}Way{key}}}"
     )
 
@@ -412,8 +422,9 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
 def _work(phase: PhaseText) -> tuple[int, int]:
     """Bytes moved to and from global memory per lane of a tile, and vector instructions."""
     queues = [*phase.layout.ins, *phase.layout.outs]
-    moved = sum(r.size for r in queues if r.lanes is Lanes.FULL)
-    vectors = sum("(v" in line for line in phase.layout.lines)
+    tile = Lanes.FULL if phase.roles.row else Lanes.COL
+    moved = sum(r.size for r in queues if r.lanes is tile)
+    vectors = sum(_VECTOR.match(line) is not None for line in phase.layout.lines)
     return moved, max(vectors, 1)
 
 

@@ -24,7 +24,7 @@ struct Way {
     int64_t rows, cols, outer, walked;
     bool freeRows, freeCols, splitRows, splitCols;
     int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
-    double tileCycles, laneCycles;
+    double copyCycles, workCycles, tileCycles;  // per lane, per lane, per tile
     int64_t (*bytes)(int64_t, int64_t);
 };
 
@@ -33,8 +33,8 @@ struct Tile {
     double cycles;
 };
 
-// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap, so that one
-// tile more than its share is seen.
+// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap; of one tile,
+// both are seen.
 double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int64_t *tasks)
 {
     const int64_t down = Parts(way.rows, height), across = Parts(way.cols, width);
@@ -42,8 +42,11 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     const int64_t steps =
         way.walked * (way.splitRows ? 1 : down) * (way.splitCols ? 1 : across) * way.passes;
     const int64_t share = Parts(*tasks, cores);
-    const double lanes = static_cast<double>(height * UpTo(width, way.align)) * way.laneCycles;
-    return static_cast<double>(share * steps) * (way.tileCycles + lanes) + lanes;
+    const double lanes = static_cast<double>(height * UpTo(width, way.align));
+    const double copies = lanes * way.copyCycles;
+    const double work = way.tileCycles + lanes * way.workCycles;
+    const double longer = copies > work ? copies : work;
+    return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
 }
 
 // The cheapest tile that fits, or one of height 0.
@@ -116,7 +119,7 @@ extern "C" int tiling_softmax(const int64_t *dims, int nDims, softmax_Tiling *ou
     {
         Tile tile = {0, 0, 0, 0.0};
         if (tile.height == 0) {
-            const Way way = {s0, s1, 1, 1, true, false, true, false, 1, 8, 64, 900.0, 0.3956, Bytes0Way0};
+            const Way way = {s0, s1, 1, 1, true, false, true, false, 1, 8, 64, 0.3956, 0.2406, 2753.0, Bytes0Way0};
             tile = Choose(way, lanes, cores);
             if (tile.height == 0) {
                 tile = Choose(way, 0, cores);
@@ -124,7 +127,7 @@ extern "C" int tiling_softmax(const int64_t *dims, int nDims, softmax_Tiling *ou
             out->key0 = 0;
         }
         if (tile.height == 0) {
-            const Way way = {s0, s1, 1, 1, true, true, true, false, 3, 8, 64, 1225.0, 0.7912, Bytes0Way1};
+            const Way way = {s0, s1, 1, 1, true, true, true, false, 3, 8, 64, 0.7912, 0.3937, 2914.0, Bytes0Way1};
             tile = Choose(way, lanes, cores);
             if (tile.height == 0) {
                 tile = Choose(way, 0, cores);
