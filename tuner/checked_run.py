@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,16 @@ class CheckedRun:
             next(outputs).array if buffer.role is BufferRole.OUTPUT else self.arrays[next(inputs)]
             for buffer in self.nest.buffers
         ]
+
+    def over_inputs(self, chosen: CheckSet, pairs: Sequence[tuple[int, int]]) -> list[Array]:
+        """The operands of a call that writes outputs over inputs, `pairs` of (input, output): those
+        outputs hold the inputs' values, which this writes."""
+        operands = self.operands(chosen)
+        for source, output in pairs:
+            shared = operands[output]
+            np.copyto(shared, operands[source].view(shared.dtype))
+            operands[source] = shared
+        return operands
 
     def memory(self, chosen: CheckSet) -> list[NDArray[np.uint8]]:
         """The same as bytes, from the first element to the last."""

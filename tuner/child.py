@@ -100,6 +100,9 @@ def _run_kernel(request: RunKernel, check: CheckedRun, report: Report) -> Measur
             if isinstance(checked, Failure):
                 return checked
             first_us = min(first_us, checked)
+            wrong = _check_in_place(kernel, request.threads, check, chosen)
+            if wrong is not None:
+                return wrong
         if _is_hopeless(first_us, request.incumbent_us):
             return Measurement((first_us,), Protocol(request.threads, 1, 0, "cold"))
         report(Stage.RUN)
@@ -151,6 +154,21 @@ def _timer(loop: Timer, kernel: LoadedKernel, call: Call) -> protocol.Timer:
 def _is_hopeless(first_us: float, incumbent_us: float | None) -> bool:
     """Whether even a cold first call was so slow that more calls would tell nothing."""
     return incumbent_us is not None and first_us > 5 * incumbent_us + _COLD_START_US
+
+
+def _check_in_place(
+    kernel: LoadedKernel, threads: int, check: CheckedRun, chosen: CheckSet
+) -> Failure | None:
+    """What is wrong where outputs are written over the inputs that they may replace."""
+    pairs = kernel.source.in_place
+    if not pairs:
+        return None
+    for output in check.outputs:
+        output.poison()
+    status = kernel.run(check.over_inputs(chosen, pairs), threads)
+    if status:
+        return Failure(Stage.CHECK, "kernel-status", f"the kernel returned {status} in place")
+    return check.wrong_output(chosen)
 
 
 def _check(

@@ -28,7 +28,8 @@ class KernelSource:
     The entry point is `int entry(const gaf_kernel_args *args)` of the kernel ABI
     (`kernel_gen/codegen/cpu/abi.py`). It needs `scratch_bytes` of 64-byte aligned scratch per
     thread (args->scratch holds `scratch_bytes * n_threads`) plus `shared_bytes` common to all
-    threads, which come first.
+    threads, which come first. `in_place` are pairs (input, output) of operands that may be given
+    the same memory, all of them or some.
     """
 
     entry: str
@@ -36,6 +37,7 @@ class KernelSource:
     packs: tuple[Pack, ...] = ()
     scratch_bytes: int = 0
     shared_bytes: int = 0
+    in_place: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.files or not self.entry.isidentifier():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from kernel_gen.fusion.draft import Draft, rewritten
@@ -25,11 +25,12 @@ from kernel_gen.ir.loopnest import (
 
 
 def finish(
-    program: Graph, draft: Draft, constants: Container[int]
+    program: Graph, draft: Draft, constants: Container[int], written_back: Mapping[int, int]
 ) -> tuple[LoopNest, tuple[int, ...]]:
     """The nest of a draft, and the program's value behind each of its buffers.
 
-    Buffers stand in the order in which statements read them, then outputs in the group's order.
+    `written_back` are the values that take an input's place (`write_back.written_back`). Buffers
+    stand in the order in which statements read them, then outputs in the group's order.
     Axes of outputs are i0, i1, … in the order of the largest output's dimensions, others r0, r1, ….
     """
     draft = _named(share_axes(split_axes(split_pieces(draft))))
@@ -38,7 +39,10 @@ def finish(
     written = tuple(dict.fromkeys(store.buffer for store in draft.stores))
     place = {value: position for position, value in enumerate(read)}
     buffers = tuple(_read_buffer(program, value, constants) for value in read)
-    outputs = tuple(Buffer(program.type_of(value), BufferRole.OUTPUT) for value in written)
+    outputs = tuple(
+        Buffer(program.type_of(v), BufferRole.OUTPUT, place.get(written_back.get(v, -1)))
+        for v in written
+    )
     statements = tuple(_placed(s, place) for s in draft.statements)
     stores = tuple(replace(s, buffer=len(read) + written.index(s.buffer)) for s in draft.stores)
     axes = tuple(Axis(name, extent) for name, extent in draft.extents.items())

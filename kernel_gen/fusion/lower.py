@@ -21,6 +21,7 @@ from kernel_gen.fusion.pull import Puller
 from kernel_gen.fusion.region import Region, constant_values, scalar_constants
 from kernel_gen.fusion.structure import Structure, structure
 from kernel_gen.fusion.views import RefusedError
+from kernel_gen.fusion.write_back import written_back
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 
@@ -45,10 +46,11 @@ class Lowering:
         self._strict = numerics == "strict"
         self._constants = constant_values(program)
         self._scalars = scalar_constants(program)
+        self._written_back = written_back(program)
 
     def structure(self, group: FusionGroup) -> tuple[Structure, tuple[int, ...]]:
         """What the group's nest depends on, and the values behind it (`structure.structure`)."""
-        return structure(self._program, group, self._constants, self._scalars)
+        return structure(self._program, group, self._constants, self._scalars, self._written_back)
 
     def lower(self, group: FusionGroup) -> Lowered | Refusal:
         """The nest of `group`, canonical: equal groups of a program give equal nests."""
@@ -57,7 +59,7 @@ class Lowering:
             puller = Puller(region, strict=self._strict)
             stores = place_outputs(puller, group.outputs)
             draft = draft_of(puller.nest, stores)
-            nest, operands = finish(self._program, draft, self._constants)
+            nest, operands = finish(self._program, draft, self._constants, self._written_back)
         except RefusedError as refused:
             return refused.refusal
         return Lowered(nest, operands)

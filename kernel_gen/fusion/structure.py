@@ -16,6 +16,7 @@ def structure(
     group: FusionGroup,
     constants: Container[int],
     scalars: Mapping[int, Scalar],
+    written_back: Mapping[int, int],
 ) -> tuple[Structure, tuple[int, ...]]:
     """A hashable key on which the group's nest depends, and its values in the key's numbering."""
     number: dict[int, int] = {}
@@ -32,4 +33,5 @@ def structure(
         inputs = tuple(local(value) for value in node.inputs)
         facts.append((node.op, inputs, tuple(local(value) for value in node.outputs), node.attrs))
     facts.append(tuple(local(value) for value in group.outputs))
+    facts.append(tuple(number.get(written_back.get(value, -1)) for value in group.outputs))
     return tuple(facts), tuple(number)

@@ -45,10 +45,15 @@ class BufferRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An operand of the kernel: position in `LoopNest.buffers` is its position in the ABI."""
+    """An operand of the kernel: position in `LoopNest.buffers` is its position in the ABI.
+
+    `replaces`, of an output, is the buffer that the program has it take the place of: a kernel may
+    be able to write it over that buffer's elements (`KernelSource.in_place`).
+    """
 
     type: TensorType
     role: BufferRole
+    replaces: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from kernel_gen.errors import InternalError
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
+from kernel_gen.fusion.write_back import written_back
 from kernel_gen.ir.graph import Graph, InputKind
-from kernel_gen.ir.loopnest import BufferRole
+from kernel_gen.ir.loopnest import BufferRole, LoopNest, indices
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.runtime.aliases import computed_outputs
 from kernel_gen.runtime.arena import Lifetime, place, storage_bytes
@@ -79,6 +80,7 @@ def plan_layout(program: Graph, cover: FusionPlan, kernels: Sequence[Kernel]) ->
         constants=_constants(program, kernels, folded),
         folded=folded,
         buffers=buffers,
+        overwrites=_overwrites(program, steps, kernels),
         arena=slots,
         arena_bytes=arena_bytes,
     )
@@ -197,6 +199,35 @@ def _buffers(steps: Sequence[Step], results: Iterable[int]) -> tuple[int, ...]:
     outside = set(results) | {v for s in steps if s.kernel is None for v in s.reads}
     written = (v for s in steps if s.kernel is not None for v in s.writes)
     return tuple(sorted(value for value in written if value in outside))
+
+
+def _overwrites(
+    program: Graph, steps: Sequence[Step], kernels: Sequence[Kernel]
+) -> tuple[tuple[int, int], ...]:
+    """(value, input) pairs of results that a kernel may write over the input which they replace.
+
+    Nothing may read the input after that, nor fail: it would be half written, and the model, which
+    runs instead of a plan that failed, would write it once more.
+    """
+    if any(_may_fail(kernel.nest) for kernel in kernels):
+        return ()
+    back = written_back(program)
+    found: list[tuple[int, int]] = []
+    for position, step in enumerate(steps):
+        later = steps[position + 1 :]
+        if step.kernel is None or any(s.kernel is None for s in later):
+            continue
+        kernel = kernels[step.kernel]
+        for source, output in kernel.source.in_place:
+            value, target = kernel.operands[output], kernel.operands[source]
+            if back.get(value) == target and not any(target in s.reads for s in later):
+                found.append((value, target))
+    return tuple(found)
+
+
+def _may_fail(nest: LoopNest) -> bool:
+    """Whether the kernel checks positions that come as values."""
+    return any(index.values() for s in nest.statements for index in indices(s))
 
 
 def _arena(

@@ -36,6 +36,7 @@ def _check_layout(plan: Plan, n_nodes: int, n_values: int) -> None:
     _within("layout.folded", layout.folded, n_nodes)
     _within("layout.constants", layout.constants, n_values)
     _within("layout.buffers", layout.buffers, n_values)
+    _within("layout.overwrites", (v for pair in layout.overwrites for v in pair), n_values)
     _within("layout.arena", (slot.value for slot in layout.arena), n_values)
     for position, segment in enumerate(layout.segments):
         _check_segment(f"layout.segments[{position}]", plan, segment)

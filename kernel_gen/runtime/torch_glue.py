@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from kernel_gen.errors import InvalidInput, Unavailable
-from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.frontend.torch_run import run
 from kernel_gen.ir.target import DeviceKind
-from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.hugepages import advise
-from kernel_gen.runtime.layout import kernel_reads, kernel_writes, user_inputs
+from kernel_gen.runtime.layout import kernel_reads, user_inputs
 from kernel_gen.runtime.native import Call, NativePlan, check
-from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
+from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import sentence, this_process
 from kernel_gen.runtime.torch_glue_constants import (
     BoundConstants,
@@ -34,11 +30,18 @@ from kernel_gen.runtime.torch_glue_constants import (
     bind_constants,
     check_tensor,
     has_layout,
-    library_weight,
     with_layout,
 )
 from kernel_gen.runtime.torch_glue_pool import OutputPool
-from kernel_gen.runtime.torch_glue_results import Results
+from kernel_gen.runtime.torch_glue_results import Results, mark_written
+from kernel_gen.runtime.torch_glue_steps import (
+    Compiled,
+    Framework,
+    dead_after,
+    output_pools,
+    read_as_tensors,
+    step_of,
+)
 
 if TYPE_CHECKING:
     from kernel_gen.runtime.npu import NpuPlan
@@ -105,33 +108,6 @@ class _Context:
         self.call.n_threads = self.n_threads = n_threads
 
 
-class _Compiled:
-    """A compiled segment: which buffers it fills, which caller's values it reads."""
-
-    __slots__ = ("number", "takes")
-
-    def __init__(self, number: int, takes: list[tuple[int, OutputPool]]) -> None:
-        self.number = number
-        self.takes = takes
-
-
-class _Framework:
-    """Nodes for torch, or one `call` for all of them; `fetched` are their outputs that kernels
-    read, with their types."""
-
-    __slots__ = ("call", "fetched", "nodes")
-
-    def __init__(
-        self,
-        nodes: tuple[int, ...],
-        call: ConvolutionCall | None,
-        fetched: list[tuple[int, TensorType]],
-    ) -> None:
-        self.nodes = nodes
-        self.call = call
-        self.fetched = fetched
-
-
 class BoundPlan:
     """A plan with its constants. Calls from several threads at once are fine."""
 
@@ -144,12 +120,12 @@ class BoundPlan:
         self._handle = self._create(native)
         read = {value for kernel in plan.kernels for value in kernel_reads(kernel)}
         self._reads = [(i, value) for i, value in enumerate(self._users) if value in read]
-        pools = _pools(plan)
-        self._steps = [_step(plan, i, s, read, pools) for i, s in enumerate(plan.layout.segments)]
-        self._dead = _dead_after(plan)
+        pools = output_pools(plan)
+        self._steps = [step_of(plan, i, s, read, pools) for i, s in enumerate(plan.layout.segments)]
+        self._dead = dead_after(plan)
         self._results = Results(plan.program, constants.tensors, plan.layout.buffers)
         self._direct = self._direct_order(pools)
-        named = _read_as_tensors(plan)
+        named = read_as_tensors(plan)
         self._tensors = {v: t for v, t in constants.tensors.items() if v in named}
         self._contexts: list[_Context] = []
 
@@ -167,7 +143,7 @@ class BoundPlan:
     def _direct_order(self, pools: dict[int, OutputPool]) -> list[tuple[int, OutputPool]] | None:
         """Outputs with their pools, if the plan is one C call that writes each output once."""
         values = [output.value for output in self.plan.program.outputs]
-        one_call = len(self._steps) == 1 and isinstance(self._steps[0], _Compiled)
+        one_call = len(self._steps) == 1 and isinstance(self._steps[0], Compiled)
         if not one_call or not self._results.all_fresh or sorted(values) != sorted(pools):
             return None
         return [(value, pools[value]) for value in values]
@@ -228,7 +204,7 @@ class BoundPlan:
         env = self._tensors.copy()
         env.update(zip(self._users, inputs, strict=True))
         for step, dead in zip(self._steps, self._dead, strict=True):
-            if isinstance(step, _Compiled):
+            if isinstance(step, Compiled):
                 self._run_compiled(step, context, env)
             else:
                 self._run_framework(step, context, env)
@@ -236,13 +212,18 @@ class BoundPlan:
                 env.pop(value, None)  # one call for several nodes leaves out what is between them
         return self._results.collect(inputs, env)
 
-    def _run_compiled(self, step: _Compiled, context: _Context, env: Environment) -> None:
+    def _run_compiled(self, step: Compiled, context: _Context, env: Environment) -> None:
         for value, pool in step.takes:
             env[value] = tensor = pool.take()
             context.values[value] = tensor.data_ptr()
+        for value, target in step.overwrites:
+            env[value] = tensor = env[target]
+            context.values[value] = tensor.data_ptr()
         self._call(context, step.number)
+        for _, target in step.overwrites:
+            mark_written(env[target])
 
-    def _run_framework(self, step: _Framework, context: _Context, env: Environment) -> None:
+    def _run_framework(self, step: Framework, context: _Context, env: Environment) -> None:
         call = step.call
         if call is None:
             run(self.plan.program, step.nodes, env)
@@ -258,55 +239,3 @@ class BoundPlan:
         status = self._native.run(self._handle, context.reference)
         if status:
             check(status)
-
-
-def _pools(plan: Plan) -> dict[int, OutputPool]:
-    """A pool per buffer value; values of one type share it, so that a call reuses its own."""
-    types = {value: plan.program.type_of(value) for value in plan.layout.buffers}
-    uses = Counter(types.values())
-    by_type = {type_: OutputPool(type_, per_call) for type_, per_call in uses.items()}
-    return {value: by_type[type_] for value, type_ in types.items()}
-
-
-def _step(
-    plan: Plan, number: int, segment: Segment, read: set[int], pools: dict[int, OutputPool]
-) -> _Compiled | _Framework:
-    if segment.framework is None:
-        written = chain.from_iterable(kernel_writes(plan.kernels[k]) for k in segment.kernels)
-        return _Compiled(number, [(value, pools[value]) for value in written if value in pools])
-    group = plan.cover.groups[segment.framework]
-    assert isinstance(group, FrameworkGroup)
-    fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
-    weight = library_weight(plan, group)
-    call = None if weight is None else library_call(plan.program, group.nodes)
-    return _Framework(group.nodes, call, fetched)
-
-
-def _read_as_tensors(plan: Plan) -> set[int]:
-    """Values that framework groups read or the program returns."""
-    found = {output.value for output in plan.program.outputs}
-    for group in plan.cover.groups:
-        if isinstance(group, FrameworkGroup):
-            found.update(v for node in group.nodes for v in plan.program.nodes[node].inputs)
-    return found
-
-
-def _dead_after(plan: Plan) -> list[list[int]]:
-    """Per segment, the values that exist as tensors and are read by no later segment or output."""
-    last: dict[int, int] = {}
-    owned: set[int] = set(plan.layout.buffers)
-    for number, segment in enumerate(plan.layout.segments):
-        if segment.framework is None:
-            kernels = [plan.kernels[k] for k in segment.kernels]
-            touched = [v for k in kernels for v in (*kernel_reads(k), *kernel_writes(k))]
-        else:
-            group = plan.cover.groups[segment.framework]
-            nodes = [plan.program.nodes[n] for n in group.nodes]
-            touched = [*group.inputs, *(v for node in nodes for v in node.outputs)]
-            owned.update(v for node in nodes for v in node.outputs)
-        last.update((value, number) for value in touched)
-    kept = {output.value for output in plan.program.outputs}
-    dead: list[list[int]] = [[] for _ in plan.layout.segments]
-    for value in sorted(owned - kept):
-        dead[last[value]].append(value)
-    return dead

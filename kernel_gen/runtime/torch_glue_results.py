@@ -87,7 +87,9 @@ class Results:
         self, targets: dict[int, torch.Tensor], results: Sequence[torch.Tensor | None]
     ) -> None:
         for output, tensor in zip(self._program.outputs, results, strict=True):
-            if output.mutates is not None and tensor is not None:
+            if output.mutates is None or tensor is None:
+                continue
+            if tensor is not targets[output.mutates]:  # else a kernel has written it
                 targets[output.mutates].copy_(tensor)
 
     def _view(self, number: int, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -106,6 +108,12 @@ class Results:
         return (
             self._constants[self._program.inputs[position].value] if user is None else inputs[user]
         )
+
+
+def mark_written(tensor: torch.Tensor) -> None:
+    """Lets torch know that a kernel has written the tensor, as an op in place would."""
+    if not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)
 
 
 def _storage(tensor: torch.Tensor) -> int:

@@ -87,6 +87,22 @@ def test_each_fault_is_a_failure_with_its_reason(
 
 
 @pytest.mark.parametrize("device", CPU, indirect=True)
+def test_a_kernel_must_be_right_over_its_input_where_it_says_so(device: Device) -> None:
+    """Right between two arrays, wrong where they are one: it reads what it has written."""
+    first = "for (gaf_i64 i = 0; i < n; i++) out[i] = 0;"
+    then = "for (gaf_i64 i = 0; i < n; i++) out[i] += 2 * x[i];"
+    plain, claims = (
+        replace(tuner_kernels.kernel(first + then, entry), in_place=pairs)
+        for entry, pairs in (("plain", ()), ("claims", ((0, 1),)))
+    )
+    tasks = [replace(task(device, "RIGHT"), source=source) for source in (plain, claims)]
+    right, wrong = (result.result for result in device.measure(tasks))
+    assert isinstance(right, Measurement)
+    assert isinstance(wrong, Failure)
+    assert wrong.code == "wrong-result"
+
+
+@pytest.mark.parametrize("device", CPU, indirect=True)
 @pytest.mark.parametrize(
     ("name", "code"),
     [("OVERRUN", "wrong-result"), ("WRITES_INPUT", "kernel-crash"), ("STATUS", "kernel-status")],

@@ -45,7 +45,10 @@ class Emitter:
         lanes: Lanes,
         stream: frozenset[int] = frozenset(),
         first_name: int = 0,
+        shared: frozenset[int] = frozenset(),
     ) -> None:
+        """`stream` are outputs stored past the cache; `shared` are buffers that may share memory
+        with another one."""
         self.nest = nest
         self.unit = unit
         self.lanes = lanes
@@ -53,6 +56,7 @@ class Emitter:
         self.live_axes = nest.statement_axes()
         self.addresses = Addresses(unit, self._index_operand)
         self.names = first_name
+        self._shared = shared
         self._reader = Reader(self.ops, self.addresses, self.fresh)
         self._writer = Writer(self.ops, self.addresses, stream)
 
@@ -62,7 +66,8 @@ class Emitter:
         for i, buffer in enumerate(self.nest.buffers):
             c = SCALAR_C[buffer.type.dtype]
             const = "" if buffer.role is BufferRole.OUTPUT else "const "
-            scope.add(f"{const}{c} *__restrict b{i} = ({const}{c} *)args->operands[{i}];")
+            own = "" if i in self._shared else "__restrict "
+            scope.add(f"{const}{c} *{own}b{i} = ({const}{c} *)args->operands[{i}];")
         for name in self.nest.symbols():
             scope.add(f"const gaf_i64 {name} = args->dims[{int(name[1:])}];")
         return scope
@@ -223,6 +228,15 @@ class Emitter:
             f"({SCALAR_C[self.lanes.mask]})n; }}",
         )
         return f"{name}({live})"
+
+    def stores(self, scope: Scope) -> None:
+        """Emits all stores, after all that they need: one may write what another one's value reads
+        (`in_place`)."""
+        if self._shared:
+            for store in self.nest.stores:
+                self.value(store.statement, scope)
+        for store in self.nest.stores:
+            self.store(store, scope)
 
     def store(self, store: FlatStore, scope: Scope) -> None:
         """Emits a store and everything it needs."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.crossing import crossable, crossing_bytes
+from kernel_gen.codegen.cpu.in_place import in_place_pairs
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStore, flatten
 from kernel_gen.codegen.cpu.phases import closure, reductions, stage_roots
+from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
     AHEAD,
@@ -48,6 +50,9 @@ class LoopsTemplate:
     name: str = "loops"
 
     def refuse(self, nest: LoopNest, target: Target) -> Refusal | None:
+        by_points = Pointwise().refuse(nest, target) is None
+        if by_points and in_place_pairs(simplify(flatten(nest))):
+            return Refusal("in-place", "only the pointwise template writes over an input")
         _, plan = prepared(nest)
         return refuse_symbols(nest) if plan.extra else None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
+from kernel_gen.codegen.cpu.in_place import in_place_pairs
 from kernel_gen.codegen.cpu.linear import FlatNest, flatten
 from kernel_gen.codegen.cpu.rowspace import by_contiguity, first_threads, stream_choices, streamed
 from kernel_gen.codegen.cpu.scope import Binding, Scope
@@ -71,8 +72,13 @@ class Pointwise:
         unit = Unit()
         axis = str(choice(schedule, "axis"))
         extent = flat.extent(axis) if axis else 1
+        pairs = () if choice(schedule, "across") else in_place_pairs(flat)
         emitter = Emitter(
-            flat, unit, _lanes(flat, target, extent), streamed(flat, choice(schedule, "stream"))
+            flat,
+            unit,
+            _lanes(flat, target, extent),
+            streamed(flat, choice(schedule, "stream")),
+            shared=frozenset(number for pair in pairs for number in pair),
         )
         root = emitter.root()
         if axis and choice(schedule, "across"):
@@ -80,9 +86,9 @@ class Pointwise:
         elif axis:
             _loops(emitter, root, axis, schedule)
         else:
-            for store in flat.stores:
-                emitter.store(store, root)
-        return kernel_source(unit, root, symbol, parallel=choice(schedule, "threads") == "all")
+            emitter.stores(root)
+        parallel = choice(schedule, "threads") == "all"
+        return replace(kernel_source(unit, root, symbol, parallel=parallel), in_place=pairs)
 
 
 def _store_axes(nest: LoopNest, position: int) -> set[str]:
@@ -186,13 +192,11 @@ def vector_loop(
     pragma = f"#pragma GCC unroll {unroll}\n" if unroll > 1 else ""
     head = f"{pragma}for (; {j} + {lanes} <= {end}; {j} += {lanes}) {{"
     body = scope.open(head, {axis: Binding(j, True)})
-    for store in emitter.nest.stores:
-        emitter.store(store, body)
+    emitter.stores(body)
     body.close()
     extent = emitter.nest.extent(axis)
     if isinstance(extent, int) and extent % lanes == 0:
         return
     tail = scope.open(f"if ({j} < {end}) {{", {axis: Binding(j, True)}, part=f"(int)({end} - {j})")
-    for store in emitter.nest.stores:
-        emitter.store(store, tail)
+    emitter.stores(tail)
     tail.close()
