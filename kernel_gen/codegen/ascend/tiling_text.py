@@ -24,7 +24,6 @@ from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import SIZES, Lanes
 from kernel_gen.ir.loopnest import Buffer
 
-
 _VECTOR = re.compile(r"\s*(?!Copy)\w+(?:<.*>)?\(v\d")
 """A line with a vector instruction, or with a device function of some."""
 
