@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kernel_gen.codegen.cpu.registry import templates
+from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.channels_last import innermost
 from kernel_gen.ir.builder import GraphBuilder
@@ -20,6 +21,8 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import LoadedKernel
 from tests.codegen.kernel_graphs import GraphCase, case_of, tensor
 from tests.strategies import assert_outputs_match
+
+Built = dict[tuple[str, bool], tuple[GraphCase, list[LoadedKernel]]]
 
 CASES = {
     "pointwise": ((2, 20, 5, 7), (37, 20, 1, 1), {}),
@@ -75,10 +78,10 @@ def separable(*, last: bool) -> Graph:
     return dataclasses.replace(graph, values=tuple(values))
 
 
-def kernels(case: GraphCase, target: Target, compiler: Compiler, seed: str) -> list[LoadedKernel]:
+def sources(case: GraphCase, target: Target, seed: str, prefix: str) -> list[KernelSource]:
     """Each template's first guess and a point drawn at random."""
     nest, rng = case.lowered.nest, random.Random(seed)
-    sources = []
+    found = []
     for template in templates(target):
         if template.refuse(nest, target) is not None:
             continue
@@ -87,12 +90,31 @@ def kernels(case: GraphCase, target: Target, compiler: Compiler, seed: str) -> l
         for number, point in enumerate((dict(space.seeds[0]), drawn)):
             schedule = template.schedule(nest, target, point)
             if not isinstance(schedule, Refusal):
-                symbol = f"{template.name}_{number}"
-                sources.append(template.generate(nest, target, schedule, symbol))
-    built = compiler.compile(sources, target)
-    assert not isinstance(built, Failure), built.message
-    path = compiler.path_of(built)
-    return [LoadedKernel(path, source, nest) for source in sources]
+                symbol = f"{prefix}_{template.name}_{number}"
+                found.append(template.generate(nest, target, schedule, symbol))
+    return found
+
+
+@pytest.fixture(scope="module")
+def built(level: Target, compiler: Compiler) -> Built:
+    """The kernels of all graphs, in one shared object."""
+    cases = {
+        (name, last): case_of(graph_of(name, last=last), seed=3)
+        for name in CASES
+        for last in (False, True)
+    }
+    cases |= {("separable", last): case_of(separable(last=last), seed=5) for last in (False, True)}
+    made = {
+        key: sources(case, level, f"{key[0]} {key[1]} {level.isa}", f"k{number}")
+        for number, (key, case) in enumerate(cases.items())
+    }
+    artifact = compiler.compile([source for own in made.values() for source in own], level)
+    assert not isinstance(artifact, Failure), artifact.message
+    path = compiler.path_of(artifact)
+    return {
+        key: (case, [LoadedKernel(path, source, case.lowered.nest) for source in made[key]])
+        for key, case in cases.items()
+    }
 
 
 def laid_out(array: np.ndarray, type_: TensorType) -> np.ndarray:
@@ -114,25 +136,12 @@ def check(case: GraphCase, kernel: LoadedKernel, threads: int) -> None:
     assert_outputs_match(case.graph, case.inputs, [known[result.value]])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, "separable"])
 @pytest.mark.parametrize("last", [False, True], ids=["nchw", "nhwc"])
-def test_kernels_equal_the_reference(
-    name: str, last: bool, level: Target, compiler: Compiler
-) -> None:
-    case = case_of(graph_of(name, last=last), seed=3)
-    found = kernels(case, level, compiler, f"{name} {last} {level.isa}")
-    assert len(found) >= 3
-    for kernel in found:
-        for threads in (1, 3):
-            check(case, kernel, threads)
-
-
-@pytest.mark.parametrize("last", [False, True], ids=["nchw", "nhwc"])
-def test_a_depthwise_convolution_before_a_pointwise_one(
-    last: bool, level: Target, compiler: Compiler
-) -> None:
-    case = case_of(separable(last=last), seed=5)
-    for kernel in kernels(case, level, compiler, f"separable {last} {level.isa}"):
+def test_kernels_equal_the_reference(name: str, last: bool, built: Built) -> None:
+    case, kernels = built[name, last]
+    assert len(kernels) >= 3
+    for kernel in kernels:
         for threads in (1, 3):
             check(case, kernel, threads)
 
