@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +24,7 @@ def gather(call: Call) -> Tensor:
 def _counted(call: Call, position: int, extent: int) -> Tensor:
     """Indices from the front; known ones are counted here and now."""
     operand = call.operands[position]
-    if operand is not None and not isinstance(operand, Tensor):
+    if isinstance(operand, np.ndarray):
         return torch.tensor(operand.astype("int64") % max(extent, 1))
     index = call.tensor(position).to(torch.int64)
     return torch.where(index < 0, index + extent, index)

@@ -25,17 +25,22 @@ from kernel_gen.frontend.onnx import (
     quantisation,
     reductions,
     resize,
+    sequences,
     shapes,
 )
+from kernel_gen.frontend.onnx.control import branch, initial, loop
 from kernel_gen.frontend.onnx.dtypes import torch_dtype
-from kernel_gen.frontend.onnx.values import RULES, Call, Known, Value, as_tensor
+from kernel_gen.frontend.onnx.values import RULES, Call, Items, Known, Value, as_tensor
+from kernel_gen.ir.verify import MAX_NODES
 
 _RULE_MODULES = (
     *(attention, contractions, elementwise, indexing, losses, norms, pooling),
-    *(quantisation, reductions, resize, shapes),
+    *(quantisation, reductions, resize, sequences, shapes),
 )
 _KNOWN_ELEMS = 4096  # arrays up to this size are arithmetic on shapes, not data
+_MOST_INNER_NODES = MAX_NODES
 _DOMAINS = ("", "ai.onnx")
+_HOLDING = {"If": branch, "Loop": loop}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,13 @@ class Argument:
 
 
 class _Memory:
-    """What was folded already. Programs are run with the same shapes again and again; no part of a
-    module's state, so captures do not watch it."""
+    """What was folded already, and how many nodes of graphs in nodes this run has come to. Programs
+    are run with the same shapes again and again; no part of a module's state, so captures do not
+    watch it."""
 
     def __init__(self) -> None:
         self.found: dict[object, tuple[Known, ...]] = {}
+        self.inner_nodes = 0
 
 
 class OnnxModule(nn.Module):
@@ -100,6 +107,7 @@ class OnnxModule(nn.Module):
         values: dict[str, Value] = dict(self._known)
         values.update({name: self.weights[place] for name, place in self._places.items()})
         values.update({a.name: x for a, x in zip(self.arguments, inputs, strict=True)})
+        self._memory.inner_nodes = 0
         self._run(self._nodes, values)
         found = tuple(_tensor(values[name]) for name in self._outputs)
         return found[0] if len(found) == 1 else found
@@ -134,8 +142,8 @@ class OnnxModule(nn.Module):
         operands = tuple(values[name] if name else None for name in node.input)
         if node.op_type == "Constant":
             return [self._constant(node)]
-        if node.op_type == "If":
-            return self._branch(node, operands, values)
+        if node.op_type in _HOLDING:
+            return self._holding(node, operands, values)
         if operands and all(isinstance(o, np.ndarray) or o is None for o in operands):
             folded = self._fold(node, operands)
             if folded is not None:
@@ -164,17 +172,23 @@ class OnnxModule(nn.Module):
             as_tensor(values.astype(np.float32)) if values.dtype.kind == "V" else as_tensor(values)
         )
 
-    def _branch(
-        self, node: onnx.NodeProto, operands: Sequence[Value | None], values: dict[str, Value]
-    ) -> list[Value | None]:
-        """The branch that a known condition chooses."""
-        call = self._call(node, tuple(operands))
-        taken = "then_branch" if bool(call.known(0, "condition").item()) else "else_branch"
-        graph: onnx.GraphProto = call.attr(taken)
-        inner = dict(values)
-        inner.update({t.name: numpy_helper.to_array(t) for t in graph.initializer})
-        self._run(graph.node, inner)
-        return [inner[output.name] for output in graph.output]
+    def _holding(
+        self, node: onnx.NodeProto, operands: tuple[Value | None, ...], values: dict[str, Value]
+    ) -> list[Value]:
+        """Results of a node that holds graphs, which see all values so far."""
+
+        def run(graph: onnx.GraphProto, inputs: dict[str, Value]) -> list[Value]:
+            self._memory.inner_nodes += len(graph.node) + 1
+            if self._memory.inner_nodes > _MOST_INNER_NODES:
+                raise UnsupportedModel(
+                    f"the file's loops come to more than {_MOST_INNER_NODES} nodes: "
+                    "load the model in PyTorch, or export it without its loops"
+                )
+            inner = {**values, **initial(graph), **inputs}
+            self._run(graph.node, inner)
+            return [inner[output.name] for output in graph.output]
+
+        return _HOLDING[node.op_type](self._call(node, operands), run)
 
     def _fold(
         self, node: onnx.NodeProto, operands: tuple[Value | None, ...]
@@ -183,8 +197,9 @@ class OnnxModule(nn.Module):
         arrays = [o for o in operands if isinstance(o, np.ndarray)]
         if sum(a.size for a in arrays) + _grown(node.op_type, arrays) > _KNOWN_ELEMS:
             return None
-        # By what it gives: names are unique in a file, objects of nodes come and go.
-        key = (tuple(node.output), tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays))
+        # By what it says: objects of nodes come and go, and graphs side by side share names.
+        said = node.SerializeToString(deterministic=True)
+        key = (said, tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays))
         if key not in self._memory.found:
             found = self._computed(node, operands)
             if found is None or sum(a.size for a in found) > _KNOWN_ELEMS:
@@ -200,7 +215,10 @@ class OnnxModule(nn.Module):
         with _disable_current_modes():
             result = _rule(node)(self._call(node, operands))
             several = list(result) if isinstance(result, list | tuple) else [result]
-            if any(getattr(value, "dtype", None) is torch.bfloat16 for value in several):
+            if any(
+                isinstance(value, Items) or getattr(value, "dtype", None) is torch.bfloat16
+                for value in several
+            ):
                 return None
             return tuple(
                 value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
@@ -231,7 +249,7 @@ def _rule(node: onnx.NodeProto) -> Any:
 
 def unsupported(model: onnx.ModelProto) -> tuple[str, ...]:
     """Names of the operators of a file that have no rule, sorted."""
-    known = {*RULES, "Constant", "If"}
+    known = {*RULES, *_HOLDING, "Constant"}
     return tuple(
         sorted(
             {
@@ -244,6 +262,8 @@ def unsupported(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def _tensor(value: Value) -> torch.Tensor:
+    if isinstance(value, Items):
+        raise UnsupportedModel("an ONNX output is a sequence: return its tensors")
     return as_tensor(value) if isinstance(value, np.ndarray) else value
 
 

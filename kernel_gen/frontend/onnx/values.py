@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 from kernel_gen.errors import UnsupportedModel
 
 Known = NDArray[Any]
-Value = torch.Tensor | Known
-Result = torch.Tensor | Known | Sequence["torch.Tensor | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A sequence of ONNX: tensors or known arrays, of any shapes."""
+
+    values: tuple[torch.Tensor | Known, ...] = ()
+
+
+Value = torch.Tensor | Known | Items
+Result = torch.Tensor | Known | Items | Sequence["torch.Tensor | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,19 @@ class Call:
 
     def optional(self, position: int) -> torch.Tensor | None:
         value = self.operands[position] if position < len(self.operands) else None
+        return None if value is None else self._as_tensor(value, position)
+
+    def _as_tensor(self, value: Value, position: int) -> torch.Tensor:
+        if isinstance(value, Items):
+            raise self.refuse(f"input {position} is a sequence")
         return as_tensor(value) if isinstance(value, np.ndarray) else value
+
+    def items(self, position: int) -> Items:
+        """The operand as a sequence."""
+        value = self.operands[position] if position < len(self.operands) else None
+        if not isinstance(value, Items):
+            raise self.refuse(f"input {position} is no sequence")
+        return value
 
     def tensors(self) -> list[torch.Tensor]:
         return [self.tensor(position) for position in range(len(self.operands))]
