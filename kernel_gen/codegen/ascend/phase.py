@@ -20,7 +20,16 @@ from kernel_gen.codegen.ascend.memory import STORED, Reader, as_stored
 from kernel_gen.codegen.ascend.reduction import Reductions
 from kernel_gen.codegen.ascend.roles import Roles, extent_text, phase_accesses
 from kernel_gen.codegen.ascend.split_reduce import PART
-from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Step, Value, lanes_of, steps_of
+from kernel_gen.codegen.ascend.steps import (
+    SIZES,
+    Body,
+    Lanes,
+    Loop,
+    Step,
+    Value,
+    lanes_of,
+    steps_of,
+)
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, UnfitError, Writer
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, Linear, flat_operands
 from kernel_gen.codegen.cpu.phases import Stage, closure, reductions, store_axes
@@ -413,9 +422,14 @@ class PhaseEmitter:
             self._once_queue = queue if converts and queue != last else self._once_queue
             self._loads += 1
             if queue == last:
-                count = self._w.count(v.lanes)
-                return self._w.emit(f"DataCopy({{d}}, {v.token}, {count});", v.ctype, v.lanes, v)
+                return self._copied(v)
         return v
+
+    def _copied(self, v: Value) -> Value:
+        """The same elements in a buffer of their own."""
+        blocks = f"rows * {32 // SIZES[v.ctype]}"
+        count = blocks if v.lanes is Lanes.BLOCKS else self._w.count(v.lanes)
+        return self._w.emit(f"DataCopy({{d}}, {v.token}, {count});", v.ctype, v.lanes, v)
 
     def _shared_load(self, number: int, reduce: Reduce) -> Value:
         spot = self.shared[number]
@@ -524,8 +538,7 @@ class PhaseEmitter:
         queue = min(self._stores, MOST_QUEUES - 1)
         self._stores += 1
         if queue == MOST_QUEUES - 1:  # the last queue is shared: its tensor lives for one copy
-            count = self._w.count(v.lanes)
-            v = self._w.emit(f"DataCopy({{d}}, {v.token}, {count});", v.ctype, v.lanes, v)
+            v = self._copied(v)
         v.home, v.queue = "out", queue
         q, kind = f"outQueue{queue}", v.ctype
         text = (

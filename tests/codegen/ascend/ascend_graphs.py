@@ -122,3 +122,14 @@ def softmax_of_means(a: int, b: int, c: int, d: int) -> Graph:
         return builder.op("softmax", means, dim=2)
 
     return graph(build)
+
+
+def sum_beside(rows: int, cols: int, more: int) -> Graph:
+    """A row's sum beside the sigmoids of another row."""
+
+    def build(b: GraphBuilder) -> int:
+        x, y = b.input(tensor(rows, cols)), b.input(tensor(rows, more))
+        total = b.op("sum", x, dims=(1,), keepdim=True)
+        return b.op("concat", total, b.op("sigmoid", y), dim=1)
+
+    return graph(build)
