@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.acceptance.forcing import Forcing
 from tests.acceptance.programs import PROGRAMS
+from tests.fixtures.compilers import patient_compiler
 
 # One worker builds the kernels of all programs, once.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("forced")]
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("forced")]
 @pytest.fixture(scope="module")
 def forced(tmp_path_factory: pytest.TempPathFactory) -> Forcing:
     folder: Path = tmp_path_factory.mktemp("forced")
-    forcing = Forcing(Compiler.find(folder), host_target())
+    forcing = Forcing(patient_compiler(folder), host_target())
     for name, (function, inputs) in PROGRAMS.items():
         forcing.add(name, function, inputs)
     forcing.build()

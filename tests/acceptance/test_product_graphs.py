@@ -6,10 +6,10 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from kernel_gen.errors import InvalidInput
-from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.acceptance.forcing import Forcing
 from tests.acceptance.product_graphs import product_program
+from tests.fixtures.compilers import patient_compiler
 
 _FEW = 8  # programs of one object
 
@@ -36,7 +36,7 @@ def test_random_programs_around_products(
         target = host_target(isa)
     except InvalidInput as missing:
         pytest.skip(str(missing))
-    forcing = Forcing(Compiler.find(tmp_path_factory.mktemp("products")), target)
+    forcing = Forcing(patient_compiler(tmp_path_factory.mktemp("products")), target)
     for seed in seeds:
         forcing.add(*product_program(seed))
     forcing.build()

@@ -13,6 +13,7 @@ import pytest
 
 from graph_autofusion.cli import main
 from kernel_gen.runtime.build import Compiler
+from tests.fixtures.compilers import patient_compiler
 from tests.fixtures.server import Service, running, settings
 
 
@@ -54,7 +55,7 @@ def gaf(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(scope="session")
 def gaf_compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return Compiler.find(tmp_path_factory.mktemp("gaf-objects"))
+    return patient_compiler(tmp_path_factory.mktemp("gaf-objects"))
 
 
 @pytest.fixture

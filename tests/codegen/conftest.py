@@ -8,6 +8,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.target import Target
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
+from tests.fixtures.compilers import patient_compiler
 
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 
@@ -20,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return Compiler.find(tmp_path_factory.mktemp("codegen"))
+    return patient_compiler(tmp_path_factory.mktemp("codegen"))
 
 
 @pytest.fixture(scope="session", params=LEVELS)

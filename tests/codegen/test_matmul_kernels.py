@@ -14,7 +14,6 @@ from kernel_gen.errors import InvalidInput, Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import DeviceKind, Target
-from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Artifact
 from kernel_gen.schedule.schedule import Choice, Point, Schedule
@@ -27,11 +26,12 @@ from tests.codegen.matmul_nests import (
     sections,
 )
 from tests.codegen.matmul_run import TEMPLATE, Bench, Check
+from tests.fixtures.compilers import patient_compiler
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(Compiler.find(tmp_path_factory.mktemp("matmul")), host_target())
+    return Bench(patient_compiler(tmp_path_factory.mktemp("matmul")), host_target())
 
 
 SHAPES = [

@@ -13,6 +13,7 @@ from graph_autofusion.api import as_module
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import Options
 from kernel_gen.runtime.build import Compiler
+from tests.fixtures.compilers import patient_compiler
 from tests.graph_autofusion.quick_plans import QuickSource
 
 Wrap = Callable[..., OptimizedModule]
@@ -25,7 +26,7 @@ def own_home(home: Path) -> None:
 
 @pytest.fixture(scope="session")
 def gaf_compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return Compiler.find(tmp_path_factory.mktemp("gaf-objects"))
+    return patient_compiler(tmp_path_factory.mktemp("gaf-objects"))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import Options
 from kernel_gen.fusion.group import FrameworkGroup
-from kernel_gen.runtime.build import Compiler
+from tests.fixtures.compilers import patient_compiler
 from tests.models.forced import ForcedSource
 from tests.models.zoo import MODELS, Case, case, cast
 
@@ -36,7 +36,7 @@ _TIMES_EAGER = 4.0
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> ForcedSource:
-    return ForcedSource(Compiler.find(tmp_path_factory.mktemp("models")))
+    return ForcedSource(patient_compiler(tmp_path_factory.mktemp("models")))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["fp32", "bf16"])
