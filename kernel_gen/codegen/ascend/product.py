@@ -92,6 +92,21 @@ def product_axes(nest: FlatNest, at: int) -> ProductAxes | Refusal:
     )
 
 
+def _lies_along_rows(axes: ProductAxes, result: Linear) -> bool:
+    """Whether neighbours in memory are elements of one column, as of a convolution's channels."""
+    if axes.m is None or axes.n is None:
+        return False
+    return result.coeff(axes.m).const == 1 and result.coeff(axes.n).const != 1
+
+
+def _turned(parts: SplitNest) -> SplitNest:
+    """The same product with its operands, and so rows and columns of the result, exchanged."""
+    axes = ProductAxes(parts.axes.batch, parts.axes.n, parts.axes.m, parts.axes.k)
+    return replace(
+        parts, axes=axes, left=parts.right, right=parts.left, lhs=parts.rhs, rhs=parts.lhs
+    )
+
+
 def split(shape: Shaped) -> SplitNest | Refusal:
     """The three parts of a nest with one product."""
     return _Splitter(shape).run()
@@ -131,10 +146,11 @@ class _Splitter:
         prologue = None
         if self._before:
             prologue = _pruned(nest, self._buffers, nest.statements, tuple(self._before))
-        return SplitNest(
+        made = SplitNest(
             self._shape, axes, tuple(self._buffers), prologue, epilogue, left, right, out, lhs,
             rhs, result, relu,
         )  # fmt: skip
+        return _turned(made) if _lies_along_rows(axes, result) else made
 
     def _operand_type(self, c: Contract) -> DType:
         """The type that both operands have in memory."""

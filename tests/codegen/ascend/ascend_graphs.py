@@ -133,3 +133,17 @@ def sum_beside(rows: int, cols: int, more: int) -> Graph:
         return b.op("concat", total, b.op("sigmoid", y), dim=1)
 
     return graph(build)
+
+
+def pointwise_convolution(n: int, c: int, out: int, side: int, after: str = "") -> Graph:
+    """A convolution of 1 x 1 on images with channels first: pixels lie along the result's rows."""
+
+    def build(b: GraphBuilder) -> int:
+        x = b.input(tensor(n, c, side, side, dtype=F16))
+        w = b.input(tensor(out, c, 1, 1, dtype=F16))
+        made = b.op(
+            "convolution", x, w, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1
+        )  # fmt: skip
+        return b.op(after, made) if after else made
+
+    return graph(build)

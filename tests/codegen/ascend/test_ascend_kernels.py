@@ -54,6 +54,8 @@ KERNELS: dict[str, Graph] = {
     "tall_tiles": g.matmul((270, 331), (331, 245)),
     "linear_relu": g.linear(70, 130, 50, after="relu"),
     "linear_gelu": g.linear(70, 130, 50, after="bias_gelu"),
+    "pointwise_convolution": g.pointwise_convolution(2, 40, 24, 9),
+    "pointwise_convolution_silu": g.pointwise_convolution(2, 40, 24, 9, after="sigmoid"),
     "norm_relu_matmul": g.norm_relu_matmul(50, 96, 40),
 }
 
