@@ -6,6 +6,7 @@ import signal
 
 pytest_plugins = [
     "tests.fixtures.cann",
+    "tests.fixtures.home",
     "tests.fixtures.postgres",
     "tests.units",
 ]
