@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Measurement
+from kernel_gen.records import Measurement, Trial
 from kernel_gen.runtime.plan import UNMEASURED, Kernel
 from tuner.contest import Entry
 from tuner.costs import CostBook
@@ -27,6 +28,8 @@ _VIEWS = (
     Overheads(kernel_us=0.0, framework_us=0.0),
 )
 _SOLVER_SECONDS = 5.0
+_MOST_OF = 0.5  # of a cover's time: one nest that decides it
+_RUNNERS_UP = 2
 _FASTER = ("faster", "The framework's kernel was the fastest one measured.")
 _UNMEASURED = (UNMEASURED, "No kernel for it was measured: time ran out, or its trials failed.")
 
@@ -60,14 +63,29 @@ class Finalists:
         solved = self._solved(self._costs.library_options(), Overheads())
         return solved[0] if solved else None
 
-    def entry(self, cover: FusionPlan) -> Entry:
-        """The cover with the best kernel of each of its groups."""
+    def variants(self, cover: FusionPlan) -> list[Entry]:
+        """The cover with other kernels of the nest that takes most of its time, if one does: their
+        times come from other moments than the best one's, and the contest is interleaved."""
+        costs: dict[str, float] = {}
+        for group in cover.groups:
+            if isinstance(group, FusionGroup):
+                digest = self._tasks.candidate_of[group].task
+                costs[digest] = costs.get(digest, 0.0) + (self._costs.cost_us(digest) or 0.0)
+        total_us = sum(self._costs.group_us(group) or 0.0 for group in cover.groups)
+        dearest = max(costs, key=lambda digest: costs[digest], default=None)
+        if dearest is None or costs[dearest] < _MOST_OF * total_us:
+            return []
+        others = self._costs.search(dearest).runners_up(_RUNNERS_UP)
+        return [self.entry(cover, {dearest: trial}) for trial in others]
+
+    def entry(self, cover: FusionPlan, chosen: Mapping[str, Trial] = MappingProxyType({})) -> Entry:
+        """The cover with the best kernel of each of its groups, or the `chosen` one of a nest."""
         fused = [group for group in cover.groups if isinstance(group, FusionGroup)]
         groups = tuple(
             self._explained(g) if isinstance(g, FrameworkGroup) else g for g in cover.groups
         )
         expected_us = sum(self._costs.group_us(group) or 0.0 for group in cover.groups)
-        kernels = tuple(self._kernel(group) for group in fused)
+        kernels = tuple(self._kernel(group, chosen) for group in fused)
         return Entry(FusionPlan(groups), kernels, expected_us)
 
     def _solved(self, options: Sequence[CoverOption], overheads: Overheads) -> list[FusionPlan]:
@@ -94,10 +112,10 @@ class Finalists:
         code, sentence = _FASTER if measured else _UNMEASURED
         return dataclasses.replace(group, code=code, sentence=sentence)
 
-    def _kernel(self, group: FusionGroup) -> Kernel:
+    def _kernel(self, group: FusionGroup, chosen: Mapping[str, Trial]) -> Kernel:
         candidate = self._tasks.candidate_of[group]
         search = self._costs.search(candidate.task)
-        best = search.best
+        best = chosen.get(candidate.task, search.best)
         schedule = None if best is None else search.schedule_of(best)
         if best is None or schedule is None:
             raise InvalidInput(f"group {group.nodes} has no measured kernel")

@@ -140,12 +140,17 @@ class ProgramStage:
         """Finalists with their present kernels, without those that have run."""
         unfused = self._finalists.unfused()
         covers = [*self._finalists.covers(), *([unfused] if unfused else [])]
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for cover in dict.fromkeys(covers):
             entry = self._finalists.entry(cover)
             if cover == unfused:
                 self._unfused_entry = entry
                 self._unfused.add(_identity(entry))
+            entries.append(entry)
+            if cover == covers[0]:
+                entries += self._finalists.variants(cover)
+        found: list[Entry] = []
+        for entry in entries:
             if _identity(entry) not in self._known:
                 self._known.add(_identity(entry))
                 found.append(entry)

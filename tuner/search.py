@@ -35,6 +35,7 @@ _ENUMERATED = 48  # spaces up to this size are tried whole, best predicted first
 _POOL = 6  # random points predicted per screened proposal
 _ATTEMPTS = 5  # sampler suggestions per wanted one before its duplicates end the batch
 _FAR_BEHIND = 5.0  # times the best template's first guess: not worth a trial
+_CLOSE = 1.5  # times the best: on a busy machine that may be luck
 _KNOWN_SEEDS = 2  # best stored trials that are measured again at the start
 
 Point = tuple[tuple[str, Choice], ...]
@@ -79,6 +80,7 @@ class NestSearch:
         self._schedules: set[Schedule] = set()
         self._number = 0
         self.best: Trial | None = None
+        self._timed: list[Trial] = []
         self.measured = 0
         self.tried = 0
         self.exhausted = False  # the last call of `propose` found nothing new
@@ -147,6 +149,7 @@ class NestSearch:
         if value is None:
             return
         self.measured += 1
+        self._timed.append(trial)
         before = self.best.median_us if self.best is not None else None
         if before is None or value < before:
             self.last_gain = 0.0 if before is None else 1 - value / before
@@ -163,6 +166,13 @@ class NestSearch:
             self._new_schedule(trial.template, trial.point)
             self._learn(trial)
             self._count(trial)
+
+    def runners_up(self, count: int) -> list[Trial]:
+        """The next best trials, as far as they are close to the best one."""
+        ranked = sorted(self._timed, key=lambda trial: trial.median_us or math.inf)
+        limit = _CLOSE * (ranked[0].median_us or 0.0) if ranked else 0.0
+        close = [t for t in ranked if t is not self.best and (t.median_us or math.inf) <= limit]
+        return close[:count]
 
     def schedule_of(self, trial: Trial) -> Schedule | None:
         """The decisions of a trial's point; None if its template is gone or refuses it now."""

@@ -92,3 +92,15 @@ def test_the_schedule_of_a_trial_can_be_had_again() -> None:
     subject = search([GridTemplate()])
     (proposal,) = subject.propose(1)
     assert subject.schedule_of(trial_of(proposal)) == proposal.schedule
+
+
+def test_close_followers_are_known_in_order() -> None:
+    subject = search([GridTemplate()])
+    done = sorted(run(subject, 40), key=lambda trial: trial.median_us or 0.0)
+    best, second, third = done[:3]
+    assert best.median_us is not None
+    followers = subject.runners_up(2)
+    assert subject.best is not None
+    assert [t.median_us for t in followers] == [second.median_us, third.median_us]
+    assert subject.best not in followers
+    assert all((t.median_us or 0.0) <= 1.5 * best.median_us for t in subject.runners_up(40))
