@@ -11,7 +11,8 @@ improvement: an optimistic bandit whose arms are nests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuner.costs import CostBook
@@ -37,7 +38,9 @@ def allocate(costs: CostBook, weights: Mapping[str, float], batch: int) -> list[
     fresh = [d for d in weights if _is_fresh(costs, d)]
     if fresh:
         fresh.sort(key=lambda d: -weights[d] * (costs.cost_us(d) or 0.0))
-        return _dealt(fresh, _FIRST_TRIALS, batch)
+        wanted = [d for d in fresh if weights[d] >= 1]
+        others = [d for d in fresh if weights[d] < 1]
+        return _dealt([*_from_both_ends(wanted), *others], _FIRST_TRIALS, batch)
     gains = {d: _gain(costs, d, weight) for d, weight in weights.items()}
     ranked = sorted((d for d in gains if gains[d] > 0), key=lambda d: -gains[d])
     return _proportional(ranked, gains, batch)
@@ -46,6 +49,14 @@ def allocate(costs: CostBook, weights: Mapping[str, float], batch: int) -> list[
 def _is_fresh(costs: CostBook, digest: str) -> bool:
     search = costs.search(digest)
     return not search.is_empty and search.tried < min(_FIRST_TRIALS, search.size)
+
+
+def _from_both_ends(digests: Sequence[str]) -> list[str]:
+    """First, last, second, last but one: the dearest nests promise most, the cheapest take next to
+    no time, and what is never measured is left to the framework."""
+    half = -(-len(digests) // 2)
+    pairs = itertools.zip_longest(digests[:half], reversed(digests[half:]))
+    return [digest for pair in pairs for digest in pair if digest is not None]
 
 
 def _dealt(digests: list[str], each: int, batch: int) -> list[Share]:

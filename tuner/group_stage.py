@@ -29,7 +29,7 @@ from tuner.search import Proposal
 from tuner.tasks import Tasks
 
 _BATCH_SECONDS = 1.5
-_BATCH = (4, 24)  # fewest and most candidates of a batch
+_BATCH = (6, 24)  # fewest and most candidates of a batch
 _FIRST_TRIAL_SECONDS = 0.2  # guess before anything was measured
 _UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion, or a hopeful one, needs
 _HOPE = 0.5  # of the time that is predicted for a nest never measured
