@@ -10,6 +10,7 @@ import graph_autofusion.cli.again as again
 import graph_autofusion.cli.calibrate as calibrate
 import graph_autofusion.cli.demo as demo
 import graph_autofusion.cli.doctor as doctor
+import graph_autofusion.cli.keys as keys
 import graph_autofusion.cli.plans as plans
 import graph_autofusion.cli.remote as remote
 import graph_autofusion.cli.repro as repro
@@ -40,6 +41,10 @@ app.command("repro")(repro.repro)
 app.command("serve")(server.serve)
 app.command("driver")(server.driver)
 app.command("worker")(server.worker)
+server.db_app.command("create-key")(keys.create_key)
+server.db_app.command("keys")(keys.keys)
+server.db_app.command("revoke-key")(keys.revoke_key)
+server.db_app.command("queue-limit")(keys.queue_limit)
 app.add_typer(server.db_app, name="db")
 app.add_typer(trust.app, name="trust")
 app.command("doctor")(doctor.doctor)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from enum import StrEnum
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -18,15 +17,6 @@ from kernel_gen.errors import Unavailable
 
 DbOption = Annotated[str, typer.Option("--db", envvar="GAF_DB", help="SQLAlchemy URL of the store")]
 db_app = typer.Typer(help="Look after the database.", no_args_is_help=True)
-
-
-class KeyRole(StrEnum):
-    """What an API key may do; each role includes the ones before it."""
-
-    READ = "read"
-    SUBMIT = "submit"
-    PUBLISH = "publish"
-    ADMIN = "admin"
 
 
 def need_server() -> None:
@@ -110,21 +100,3 @@ def upgrade(db: DbOption = "", as_json: JsonFlag = False) -> None:
     with waiting("upgrading the database"):
         revision = run(db or default_store())
     print_result({"revision": revision}, f"schema revision {revision}", as_json)
-
-
-@db_app.command("create-key")
-def create_key(
-    name: Annotated[str, typer.Argument(help="what the key is for")],
-    role: Annotated[KeyRole, typer.Option("--role")] = KeyRole.SUBMIT,
-    tenant: Annotated[str, typer.Option("--tenant")] = "default",
-    db: DbOption = "",
-    as_json: JsonFlag = False,
-) -> None:
-    """Make an API key. It is shown once; the database keeps its hash only."""
-    need_server()
-    from db.schema import Role
-    from db.store import Store
-
-    with Store(db or default_store()) as store:
-        secret = store.tenants.create_key(store.tenants.create(tenant), name, Role(role.value))
-    print_result({"key": secret}, secret, as_json)

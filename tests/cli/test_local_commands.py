@@ -14,7 +14,10 @@ import pytest
 import torch
 
 import graph_autofusion as gaf_api
+from db.errors import QuotaExceeded
+from db.store import Store
 from tests.cli.conftest import Gaf
+from tests.fixtures import samples
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = [sys.executable, "-m", "graph_autofusion.cli"]
@@ -50,6 +53,29 @@ def test_database(gaf: Gaf, home: Path) -> None:
     made = gaf("db", "create-key", "ci", "--role", "read", "--tenant", "t", *db, "--json").json
     assert len(made["key"]) >= 32
     assert gaf("db", "create-key", "ci", "--role", "king", *db).code == 2
+    (listed,) = gaf("db", "keys", *db, "--json").json
+    assert (listed["name"], listed["role"], listed["revoked"]) == ("ci", "read", None)
+    assert made["key"] not in gaf("db", "keys", *db).output
+    with Store(db[1]) as store:
+        assert store.tenants.verify(made["key"]) is not None
+        assert gaf("db", "revoke-key", listed["id"], *db).code == 0
+        assert store.tenants.verify(made["key"]) is None
+    (listed,) = gaf("db", "keys", *db, "--json").json
+    assert listed["revoked"]
+    unknown = gaf("db", "revoke-key", "none", *db)
+    assert (unknown.code, "no API key 'none'" in unknown.errors) == (2, True)
+
+
+def test_the_queue_of_a_tenant_has_a_limit_of_its_own(gaf: Gaf, home: Path) -> None:
+    db = ("--db", f"sqlite:///{home}/a.sqlite")
+    assert gaf("db", "queue-limit", "1", *db, "--json").json == {"tenant": "default", "limit": 1}
+    assert gaf("db", "queue-limit", "-1", *db).code == 2
+    with Store(db[1]) as store:
+        for rows in (4, 5):
+            store.graphs.put(samples.graph(rows))
+        store.jobs.create(samples.request(samples.graph(4)), samples.key(samples.graph(4)))
+        with pytest.raises(QuotaExceeded):
+            store.jobs.create(samples.request(samples.graph(5)), samples.key(samples.graph(5)))
 
 
 def test_help_lists_the_commands(gaf: Gaf) -> None:
