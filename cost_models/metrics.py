@@ -24,25 +24,6 @@ def rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> f
     return float(agree / scale**0.5) if scale else 0.0
 
 
-def top_k_recall(predicted: Sequence[float], measured: Sequence[float], k: int) -> float:
-    """Share of the `k` fastest that are among the `k` predicted fastest (all, if fewer than k)."""
-    _check(predicted, measured)
-    if k < 1:
-        raise InvalidInput(f"top-{k} recall: k must be at least 1")
-    count = min(k, len(measured))
-    best = sorted(range(len(measured)), key=lambda i: (measured[i], i))[:count]
-    chosen = sorted(range(len(predicted)), key=lambda i: (predicted[i], i))[:count]
-    return len(set(best) & set(chosen)) / count
-
-
-def regret(predicted: Sequence[float], measured: Sequence[float], k: int) -> float:
-    """Best time among the `k` predicted fastest, over the best time of all, minus one."""
-    _check(predicted, measured)
-    chosen = sorted(range(len(predicted)), key=lambda i: (predicted[i], i))[: max(k, 1)]
-    best = min(measured)
-    return min(measured[i] for i in chosen) / best - 1.0 if best else 0.0
-
-
 def _check(predicted: Sequence[float], measured: Sequence[float]) -> None:
     if len(predicted) != len(measured) or not predicted:
         raise InvalidInput(f"{len(predicted)} predictions for {len(measured)} measurements")

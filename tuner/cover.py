@@ -63,16 +63,6 @@ class Cover:
     chosen: tuple[int, ...]
 
 
-def solve_cover(
-    program: Graph,
-    options: Sequence[CoverOption],
-    forbidden: Collection[Group] = (),
-    k: int = 1,
-) -> list[FusionPlan]:
-    """The plans of the `k` cheapest covers (`best_covers`), cheapest first."""
-    return [cover.plan for cover in best_covers(program, options, forbidden, k)]
-
-
 def best_covers(
     program: Graph,
     options: Sequence[CoverOption],

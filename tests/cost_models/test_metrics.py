@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cost_models.metrics import rank_correlation, regret, top_k_recall
+from cost_models.metrics import rank_correlation
 from kernel_gen.errors import InvalidInput
 
 
@@ -19,17 +19,8 @@ def test_ties_count_on_neither_side():
     assert rank_correlation([1, 1, 2], [1, 2, 3]) == pytest.approx(2 / (2 * 3) ** 0.5)
 
 
-def test_top_k_recall_and_regret():
-    measured = [5.0, 1.0, 2.0, 4.0]
-    assert top_k_recall([5, 1, 2, 4], measured, 2) == 1.0
-    assert top_k_recall([1, 9, 2, 8], measured, 2) == 0.5
-    assert top_k_recall([1, 9, 2, 8], measured, 9) == 1.0
-    assert regret([1, 9, 2, 8], measured, 1) == 4.0
-    assert regret([1, 9, 2, 8], measured, 2) == 1.0
-
-
 def test_lists_must_match():
     with pytest.raises(InvalidInput):
         rank_correlation([1], [1, 2])
     with pytest.raises(InvalidInput):
-        top_k_recall([1], [1], 0)
+        rank_correlation([], [])

@@ -15,7 +15,7 @@ from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType
-from tuner.cover import CoverOption, Overheads, best_covers, solve_cover
+from tuner.cover import CoverOption, Overheads, best_covers
 
 T = TensorType(DType.F32, (4,))
 FREE = Overheads(0.0, 0.0)
@@ -112,8 +112,11 @@ def crossing() -> tuple[Graph, list[CoverOption]]:
 
 def test_groups_that_wait_for_each_other_are_no_cover():
     program, options = crossing()
-    (plan,) = solve_cover(program, options)
-    assert [group.nodes for group in plan.groups] in ([(0,), (1, 3), (2,)], [(1,), (0, 2), (3,)])
+    (cover,) = best_covers(program, options)
+    assert [group.nodes for group in cover.plan.groups] in (
+        [(0,), (1, 3), (2,)],
+        [(1,), (0, 2), (3,)],
+    )
 
 
 def test_forbidden_groups_and_overheads_change_the_choice():
@@ -125,10 +128,10 @@ def test_forbidden_groups_and_overheads_change_the_choice():
     options = [CoverOption(fused, 5.0), CoverOption(first, 2.0), CoverOption(second, 2.0)]
     assert best_covers(program, options, overheads=FREE)[0].chosen == (1, 2)
     assert best_covers(program, options, overheads=Overheads(2.0, 0.0))[0].chosen == (0,)
-    (plan,) = solve_cover(program, options, forbidden=[first])
-    assert plan.groups == (fused,)
+    (cover,) = best_covers(program, options, forbidden=[first])
+    assert cover.plan.groups == (fused,)
     with pytest.raises(InvalidInput, match="no option produces value"):
-        solve_cover(program, options, forbidden=[first, fused])
+        best_covers(program, options, forbidden=[first, fused])
 
 
 def test_constant_nodes_come_first_and_cost_nothing():
@@ -158,8 +161,8 @@ def test_framework_nodes_without_readers_still_run_in_order():
     options = [CoverOption(FrameworkGroup((i,), (0,), (i + 1,), "c", "s"), 1.0) for i in (1, 0)] + [
         CoverOption(make_group(program, (2,)), 1.0)
     ]
-    (plan,) = solve_cover(program, options)
-    assert [group.nodes for group in plan.groups] == [(0,), (1,), (2,)]
+    (cover,) = best_covers(program, options)
+    assert [group.nodes for group in cover.plan.groups] == [(0,), (1,), (2,)]
 
 
 def test_a_program_without_nodes_is_covered_by_no_groups():
@@ -171,5 +174,5 @@ def test_a_program_without_nodes_is_covered_by_no_groups():
 
 def test_nothing_is_printed(capfd):
     program, options = crossing()
-    solve_cover(program, options, k=3)
+    best_covers(program, options, k=3)
     assert capfd.readouterr().out == ""
