@@ -19,6 +19,7 @@ _GRAPHS = int(os.environ.get("GAF_SOAK_GRAPHS", "5000"))
 _FIRST = int(os.environ.get("GAF_SOAK_SEED", "1000"))
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("number", range(_FIRST, _FIRST + _GRAPHS // _BATCH))
 def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, number: int) -> None:
     compiler = Compiler.find(tmp_path_factory.mktemp("soak"), timeout_seconds=_BUILD_SECONDS)
