@@ -11,6 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kernel_gen.codegen.ascend.joined import (
+    COLUMNS,
+    ROWS,
+    SUMMED,
+    extents,
+    follow,
+    innermost,
+    join,
+    with_joined,
+)
 from kernel_gen.codegen.ascend.shape import Shaped
 from kernel_gen.codegen.cpu.linear import (
     FlatLoad,
@@ -124,33 +134,113 @@ class _Splitter:
         at = contraction(nest)
         if isinstance(at, Refusal):
             return at
-        axes = product_axes(nest, at)
-        if isinstance(axes, Refusal):
-            return axes
         if DType.F64 in [b.type.dtype for b in nest.buffers]:
             return Refusal("dtype-not-on-device", "the cube unit has no 64-bit floats")
         c = nest.statements[at]
         assert isinstance(c, Contract)
         if not c.dtype.is_float:
             return Refusal("narrow-sum", "integer products are not generated for the cube unit")
+        if len(c.axes) > 1 or self._has_gaps(c):
+            return self._joined(at, c)
+        axes = product_axes(nest, at)
+        if isinstance(axes, Refusal):
+            return axes
         kind = self._operand_type(c)
         left, lhs = self._operand(c.lhs, kind)
         right, rhs = self._operand(c.rhs, kind)
+        epilogue, out, result, relu = self._result(at)
+        made = SplitNest(
+            self._shape, axes, tuple(self._buffers), self._prologue(), epilogue, left, right, out,
+            lhs, rhs, result, relu,
+        )  # fmt: skip
+        return _turned(made) if _lies_along_rows(axes, result) else made
+
+    def _joined(self, at: int, c: Contract) -> SplitNest | Refusal:
+        """A product that sums over several axes."""
+        nest, live = self._nest, self._nest.statement_axes()
+        order = [a.name for a in nest.axes]
+        both = live[c.lhs] & live[c.rhs]
+        summed = [a for a in order if a in c.axes]
+        sides = [[a for a in order if a in live[x] - both] for x in (c.lhs, c.rhs)]
+        points = extents(nest, summed)
+        if points is None or not set(summed) <= both or not all(sides):
+            return Refusal("operand-layout", f"the product sums over {c.axes}")
+        kind = self._operand_type(c)
+        epilogue, out, result, relu = self._result(at)
+        batch = [a for a in order if a in both and a not in summed]
+        operands, inner = [], []
+        for number, own in zip((c.lhs, c.rhs), sides, strict=True):
+            if self._is_strided(number, own[-1]):
+                return Refusal("operand-layout", "a strided window is read element by element")
+            buffer, where, last = self._gathered(number, batch, own, summed, result, kind)
+            operands.append((buffer, join(where, summed, SUMMED)))
+            inner.append(last)
+        for axes, name in zip(inner, (ROWS, COLUMNS), strict=True):
+            operands = [(b, join(x, axes, name)) for b, x in operands]
+            result = join(result, axes, name)
+        counts = [extents(nest, axes) or 1 for axes in inner]
+        known = with_joined(nest, ((ROWS, counts[0]), (COLUMNS, counts[1]), (SUMMED, points)))
+        outer = {*batch, *sides[0], *sides[1]} - {*inner[0], *inner[1]}
+        roles = ProductAxes(tuple(a for a in order if a in outer), ROWS, COLUMNS, SUMMED)
+        (left, lhs), (right, rhs) = operands
+        made = SplitNest(
+            replace(self._shape, nest=known), roles, tuple(self._buffers), self._prologue(),
+            epilogue, left, right, out, lhs, rhs, result, relu,
+        )  # fmt: skip
+        return _turned(made) if _lies_along_rows(roles, result) else made
+
+    def _has_gaps(self, c: Contract) -> bool:
+        """Whether an operand is read with gaps along all of its axes, as by a strided window."""
+        live = self._nest.statement_axes()
+        for number, other in ((c.lhs, c.rhs), (c.rhs, c.lhs)):
+            s = self._nest.statements[number]
+            own = self._in_order(live[number] - live[other])
+            summed = extents(self._nest, c.axes)
+            if isinstance(s, FlatLoad) and self._plain(number) and own and summed is not None:
+                steps = [s.at.coeff(axis).const for axis in (*own, *c.axes)]
+                if None not in steps and 1 not in steps:
+                    return True
+        return False
+
+    def _is_strided(self, number: int, last: str) -> bool:
+        """Whether neighbours along an operand's last axis are none in memory, and it is no matrix
+        that is read the other way."""
+        s = self._nest.statements[number]
+        if not isinstance(s, FlatLoad):
+            return False
+        steps = [s.at.coeff(axis).const for axis in s.at.axes()]
+        return s.at.coeff(last).const != 1 and (bool(s.guards) or 1 not in steps)
+
+    def _gathered(
+        self, number: int, batch: list[str], own: list[str], summed: list[str], result: Linear,
+        kind: DType,
+    ) -> tuple[int, Linear, tuple[str, ...]]:  # fmt: skip
+        """An operand's buffer, where its elements lie, and which of its own axes become one: as it
+        lies, or written so that the summed axes follow each other."""
+        s = self._nest.statements[number]
+        inner = innermost(self._nest, result, own)
+        if isinstance(s, FlatLoad) and self._plain(number) is kind:
+            ends = (s.at.coeff(summed[-1]).const, s.at.coeff(own[-1]).const)
+            if follow(self._nest, s.at, summed) and 1 in ends:
+                return s.buffer, s.at, innermost(self._nest, s.at, inner)
+        outer = [a for a in own if a not in inner]
+        at, buffer = self._tensor([*batch, *outer, *summed, *inner], kind)
+        self._before.append(FlatStore(buffer, at, number))
+        return buffer, at, inner
+
+    def _result(self, at: int) -> tuple[FlatNest | None, int, Linear, bool]:
+        """What follows the product, the buffer of its result and where that lies, and whether it
+        passes a ReLU on its way."""
         direct = self._direct(at)
         if direct is not None:
             store, relu = direct
-            epilogue, out, result = None, store.buffer, store.at
-        else:
-            relu = False
-            epilogue, out, result = self._epilogue(at)
-        prologue = None
-        if self._before:
-            prologue = _pruned(nest, self._buffers, nest.statements, tuple(self._before))
-        made = SplitNest(
-            self._shape, axes, tuple(self._buffers), prologue, epilogue, left, right, out, lhs,
-            rhs, result, relu,
-        )  # fmt: skip
-        return _turned(made) if _lies_along_rows(axes, result) else made
+            return None, store.buffer, store.at, relu
+        return *self._epilogue(at), False
+
+    def _prologue(self) -> FlatNest | None:
+        if not self._before:
+            return None
+        return _pruned(self._nest, self._buffers, self._nest.statements, tuple(self._before))
 
     def _operand_type(self, c: Contract) -> DType:
         """The type that both operands have in memory."""
@@ -176,13 +266,16 @@ class _Splitter:
         if isinstance(s, FlatLoad) and self._plain(number) is kind:
             return s.buffer, s.at
         live = self._nest.statement_axes()[number]
-        at, buffer = self._tensor(live, kind)
+        at, buffer = self._tensor(self._in_order(live), kind)
         self._before.append(FlatStore(buffer, at, number))
         return buffer, at
 
-    def _tensor(self, live: frozenset[str], kind: DType) -> tuple[Linear, int]:
-        """A dense tensor over some axes, as a further buffer."""
-        axes = [a for a in self._nest.axes if a.name in live]
+    def _in_order(self, live: frozenset[str]) -> list[str]:
+        return [a.name for a in self._nest.axes if a.name in live]
+
+    def _tensor(self, names: list[str], kind: DType) -> tuple[Linear, int]:
+        """A dense tensor over some axes, outermost first, as a further buffer."""
+        axes = [Axis(name, self._nest.extent(name)) for name in names]
         terms = [
             (AxisTerm(a.name), product(x.extent for x in axes[i + 1 :])) for i, a in enumerate(axes)
         ]
@@ -213,7 +306,7 @@ class _Splitter:
 
     def _epilogue(self, at: int) -> tuple[FlatNest, int, Linear]:
         nest = self._nest
-        result, out = self._tensor(nest.statement_axes()[at], DType.F32)
+        result, out = self._tensor(self._in_order(nest.statement_axes()[at]), DType.F32)
         load = FlatLoad(out, result, nest.statements[at].dtype)
         statements = (*nest.statements[:at], load, *nest.statements[at + 1 :])
         return _pruned(nest, self._buffers, statements, nest.stores), out, result

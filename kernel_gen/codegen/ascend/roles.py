@@ -99,19 +99,23 @@ def column_axes(nest: FlatNest, phase: Phase) -> list[str]:
 
 
 def row_axes(nest: FlatNest, phase: Phase, col: str) -> list[str]:
-    """Axes that may lie along the rows, best first: those that make stores of row vectors or
-    transposed reads contiguous, then the longest and last."""
+    """Axes that may lie along the rows, best first: those whose guards leave a rectangle of a tile,
+    those that make stores of row vectors or transposed reads contiguous, the longest and last."""
     accesses = phase_accesses(nest, phase)
     order = [a for a in _order(nest, phase) if a != col]
 
-    def score(axis: str) -> tuple[int, int, int]:
+    def slanted(access: FlatLoad | FlatStore, axis: str) -> bool:
+        return any(g.index.coeff(axis) and g.index.coeff(col) for g in access.guards)
+
+    def score(axis: str) -> tuple[int, int, int, int]:
+        straight = -sum(slanted(a, axis) for a in accesses)
         alone = sum(
             a.at.is_affine_in(axis) and a.at.coeff(axis).const == 1 and axis in a.at.axes()
             for a in accesses
         )
         extent = nest.extent(axis)
         size = extent if isinstance(extent, int) else 1 << 20
-        return alone, min(size, 64), order.index(axis)
+        return straight, alone, min(size, 64), order.index(axis)
 
     return sorted(order, key=score, reverse=True)
 

@@ -135,14 +135,17 @@ def sum_beside(rows: int, cols: int, more: int) -> Graph:
     return graph(build)
 
 
-def pointwise_convolution(n: int, c: int, out: int, side: int, after: str = "") -> Graph:
-    """A convolution of 1 x 1 on images with channels first: pixels lie along the result's rows."""
+def convolution(
+    n: int, c: int, out: int, side: int, kernel: int, stride: int = 1, after: str = ""
+) -> Graph:
+    """A convolution of images with channels first, padded to keep the size, then an op."""
 
     def build(b: GraphBuilder) -> int:
         x = b.input(tensor(n, c, side, side, dtype=F16))
-        w = b.input(tensor(out, c, 1, 1, dtype=F16))
+        w = b.input(tensor(out, c, kernel, kernel, dtype=F16))
         made = b.op(
-            "convolution", x, w, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1
+            "convolution", x, w, stride=(stride, stride), padding=(kernel // 2, kernel // 2),
+            dilation=(1, 1), groups=1,
         )  # fmt: skip
         return b.op(after, made) if after else made
 

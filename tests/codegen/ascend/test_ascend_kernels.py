@@ -54,8 +54,11 @@ KERNELS: dict[str, Graph] = {
     "tall_tiles": g.matmul((270, 331), (331, 245)),
     "linear_relu": g.linear(70, 130, 50, after="relu"),
     "linear_gelu": g.linear(70, 130, 50, after="bias_gelu"),
-    "pointwise_convolution": g.pointwise_convolution(2, 40, 24, 9),
-    "pointwise_convolution_silu": g.pointwise_convolution(2, 40, 24, 9, after="sigmoid"),
+    "convolution_1x1": g.convolution(2, 40, 24, 9, 1),
+    "convolution_1x1_sigmoid": g.convolution(2, 40, 24, 9, 1, after="sigmoid"),
+    "convolution_3x3": g.convolution(2, 16, 24, 9, 3),
+    "convolution_3x3_relu": g.convolution(2, 16, 24, 9, 3, after="relu"),
+    "convolution_3x3_sigmoid": g.convolution(1, 5, 7, 10, 3, after="sigmoid"),
     "norm_relu_matmul": g.norm_relu_matmul(50, 96, 40),
 }
 
@@ -125,6 +128,8 @@ def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:
         (g.unary("abs", 8, dtype=DType.F64), "dtype-not-on-device"),
         (g.unary("asin", 8), "op-not-on-device"),
         (g.unary("abs", 8, dtype=DType.I64), "op-not-on-device"),
+        (g.convolution(2, 40, 24, 9, 1, 2), "operand-layout"),
+        (g.convolution(2, 16, 24, 9, 3, 2), "operand-layout"),
     ],
 )
 def test_what_the_chip_lacks_is_refused_with_a_code(graph: Graph, code: str) -> None:
