@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.schedule.schedule import Schedule
+from service.dashboard.plan_times import total
 from service.dashboard.plan_view import GroupRow, PlanView
 
 _SHOWN = 4  # decisions that are named
@@ -26,11 +27,11 @@ class Pair:
 
     @property
     def left_us(self) -> float | None:
-        return _sum(self.left, self.times)
+        return total([row.time.after_us for row in self.left] * self.times)
 
     @property
     def right_us(self) -> float | None:
-        return _sum(self.right, self.times)
+        return total([row.time.after_us for row in self.right] * self.times)
 
     @property
     def kind(self) -> object:
@@ -173,8 +174,3 @@ def _warnings(left: Plan, right: Plan, same: bool) -> tuple[str, ...]:
     if not same:
         found.append("The plans cut different programs: groups with the same ops are set in a row.")
     return tuple(found)
-
-
-def _sum(rows: Sequence[GroupRow], times: int) -> float | None:
-    known = [row.time.after_us for row in rows if row.time.after_us is not None]
-    return times * sum(known) if rows and len(known) == len(rows) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from kernel_gen.records import Protocol
 from kernel_gen.runtime.dot import node_label, type_label
 from kernel_gen.runtime.plan import Kernel
 from service.dashboard.numbers import show_us
-from service.dashboard.plan_times import GroupTime
+from service.dashboard.plan_times import total
 from service.dashboard.plan_view import GroupRow, PlanView
 
 _MOST_NEIGHBOURS = 12  # each one is lowered to be judged
@@ -141,7 +141,7 @@ def _judge(store: Store, view: PlanView, number: int) -> Callable[[GroupRow], Ne
             return Neighbour(other, union.refusal.code, union.refusal.sentence)
         known = store.trials.of_group(union.task or "", plan.target.key, limit=1)
         both_us = known[0].median_us if known else None
-        apart_us = _total([view.rows[number].time, other.time])
+        apart_us = total([view.rows[number].time.after_us, other.time.after_us])
         return _possible(other, both_us, apart_us, "simulated " if view.simulated else "")
 
     return judge
@@ -163,11 +163,6 @@ def _possible(
         said += ". By these times it should be one; the program that ran fastest has them apart"
         return Neighbour(other, "", f"{said}.")
     return Neighbour(other, "not-faster", f"{said}.")
-
-
-def _total(times: Sequence[GroupTime]) -> float | None:
-    known = [time.after_us for time in times if time.after_us is not None]
-    return sum(known) if len(known) == len(times) else None
 
 
 def _constraints(view: PlanView) -> Constraints:

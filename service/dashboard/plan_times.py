@@ -7,7 +7,7 @@ framework: there it is our best kernel for each op alone. Both leave out what wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codec import digest
@@ -96,3 +96,9 @@ def _best(trials: Iterable[Trial]) -> tuple[Mapping[str, float], Mapping[str, fl
             times = library if trial.template == LIBRARY_TEMPLATE else kernels
             times[trial.group] = min(times.get(trial.group, trial.median_us), trial.median_us)
     return library, kernels
+
+
+def total(times: Sequence[float | None]) -> float | None:
+    """The sum; None where there are no times, or one is not known."""
+    known = [time for time in times if time is not None]
+    return sum(known) if known and len(known) == len(times) else None

@@ -16,7 +16,7 @@ from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Kernel, Plan
 from service.dashboard.numbers import show_rate, show_us
-from service.dashboard.plan_times import GroupTime, group_times
+from service.dashboard.plan_times import GroupTime, group_times, total
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
 from tuner.tasks import computing_nodes
 
@@ -88,7 +88,7 @@ class Stack:
         """Of all of them together."""
         before = [row.time.before_us for row in self.rows]
         after = [row.time.after_us for row in self.rows]
-        return GroupTime(_total(before), _total(after))
+        return GroupTime(total(before), total(after))
 
     @property
     def gain(self) -> float | None:
@@ -171,11 +171,6 @@ def ratio(time: GroupTime) -> float | None:
     if not time.after_us or time.before_us is None:
         return None
     return time.before_us / time.after_us
-
-
-def _total(times: Sequence[float | None]) -> float | None:
-    known = [time for time in times if time is not None]
-    return sum(known) if len(known) == len(times) else None
 
 
 def plan_view(store: Store, plan_id: str) -> PlanView:
