@@ -136,3 +136,15 @@ def test_sequences_are_kept_apart_and_joined(tmp_path: Path) -> None:
         node("ConcatFromSequence", ["two"], ["stacked"], axis=0, new_axis=1),
     ]
     check(model_file(tmp_path, nodes, "picked", "joined", "stacked"))
+
+
+def test_a_sequence_that_begins_empty_has_a_known_length(tmp_path: Path) -> None:
+    nodes = [
+        node("SequenceEmpty", [], ["none"]),
+        node("SequenceInsert", ["none", "x"], ["one"]),
+        node("SequenceInsert", ["one", "x"], ["two"]),
+        node("SequenceLength", ["two"], ["length"]),
+        node("Cast", ["length"], ["number"], to=F),
+        node("Mul", ["x", "number"], ["y"]),
+    ]
+    check(model_file(tmp_path, nodes, "y"))
