@@ -126,7 +126,8 @@ def _memory(results: Sequence[Result]) -> Target:
         if r.effort is None or "arena_bytes" not in r.facts:
             continue
         known += 1
-        ours = r.facts["arena_bytes"] + r.effort.written_bytes
+        fresh = r.effort.written_bytes - r.facts.get("in_place_bytes", 0)
+        ours = r.facts["arena_bytes"] + fresh
         allowed = max(r.effort.activation_bytes, r.effort.written_bytes)
         over += [f"{r.workload} {ours / allowed:.2f}×"] if ours > allowed else []
     if not known:

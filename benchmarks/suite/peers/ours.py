@@ -53,6 +53,7 @@ _REPORTED = (
 def _plan_facts(plan: Plan) -> dict[str, Any]:
     return {
         "arena_bytes": plan.layout.arena_bytes,
+        "in_place_bytes": sum(plan.program.type_of(v).nbytes for v, _ in plan.layout.overwrites),
         "packed_bytes": plan.layout.packed_bytes,
         "segments": len(plan.layout.segments),
         "kernels": [dataclasses.asdict(point) for point in kernel_points(plan)],
