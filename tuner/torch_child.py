@@ -27,6 +27,7 @@ from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner import protocol
 from tuner.check import mismatch, program_tolerance, value_scale
+from tuner.checked_run import wrong_result
 from tuner.domains import value_domains
 from tuner.operands import graph_operand
 from tuner.protocol import Limits
@@ -67,7 +68,7 @@ def check_plan(
         dtype = graph.type_of(graph.outputs[position].value).dtype
         problem = _difference(_numpy(actual), expected, dtype)
         if problem is not None:
-            return Failure(Stage.CHECK, "wrong-result", f"output {position}: {problem}")
+            return wrong_result(position, problem)
     return None
 
 

@@ -7,7 +7,7 @@ as the two pointers are not `restrict`.
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
+from kernel_gen.codegen.cpu.linear import FlatNest
 
 
 def in_place_pairs(nest: FlatNest) -> tuple[tuple[int, int], ...]:
@@ -29,9 +29,5 @@ def _may_share(nest: FlatNest, source: int, output: int) -> bool:
     return (
         not store.guards
         and store.at.axes() == {axis.name for axis in nest.axes}
-        and all(_is_at(load, store.at) for load in reads)
+        and all(load.at == store.at and not load.guards for load in reads)
     )
-
-
-def _is_at(load: FlatLoad, at: object) -> bool:
-    return load.at == at and not load.guards
