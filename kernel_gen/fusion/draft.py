@@ -65,9 +65,14 @@ def rewritten(draft: Draft, axes: Mapping[str, Index], extents: Extents) -> Draf
     return Draft(nest.extents, tuple(nest.statements), tuple(nest.live), stores)
 
 
+def needed_by_stores(draft: Draft) -> set[int]:
+    """Statements that the stores read, their indices included."""
+    indirect = {n for store in draft.stores for i in store.index for n in i.statements()}
+    return indirect | {store.statement for store in draft.stores}
+
+
 def _needed(draft: Draft) -> set[int]:
-    waiting = [store.statement for store in draft.stores]
-    waiting += [n for store in draft.stores for i in store.index for n in i.statements()]
+    waiting = list(needed_by_stores(draft))
     found: set[int] = set()
     while waiting:
         number = waiting.pop()

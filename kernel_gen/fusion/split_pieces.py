@@ -10,10 +10,12 @@ one size, the axis becomes one of that size, and what lives on it is computed on
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from kernel_gen.fusion.affine import Extents, bounds, plain_axis, rebuild
-from kernel_gen.fusion.draft import Draft, moved
+from kernel_gen.fusion.draft import Draft, moved, needed_by_stores
 from kernel_gen.fusion.nest_builder import NestBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import Index, axis_index
@@ -26,6 +28,7 @@ from kernel_gen.ir.loopnest import (
     Reduce,
     Statement,
     Store,
+    operands,
 )
 
 _MAX_PIECES = 32
@@ -90,7 +93,10 @@ def _cut_of(draft: Draft, statement: Statement, axis: str) -> list[int]:
 
 
 class _Cut:
-    """One cut: statements that live on the axis have a number per piece, others one for all."""
+    """One cut: statements that live on the axis have a number per piece, others one for all.
+
+    A piece gets only what it needs: of a chain of selects, the side that it takes.
+    """
 
     def __init__(self, draft: Draft, axis: str, size: int) -> None:
         self._draft = draft
@@ -101,38 +107,76 @@ class _Cut:
         self._nest = NestBuilder()
         self._nest.extents = {**draft.extents, axis: size}
         self._numbers: list[dict[int, int]] = [{} for _ in self._shifts]
+        self._decided = [self._decisions(piece) for piece in range(count)]
 
     def run(self) -> Draft:
         """The draft over the shorter axis."""
+        needed = [self._needed(decided) for decided in self._decided]
         for number, statement in enumerate(self._draft.statements):
-            copies = [self._copy(statement, piece) for piece in range(len(self._shifts))]
-            if isinstance(statement, Reduce) and self._axis in statement.axes:
-                copies = [self._joined(statement, copies)] * len(copies)
-            for numbers, copy in zip(self._numbers, copies, strict=True):
-                numbers[number] = copy
+            pieces = [piece for piece, wanted in enumerate(needed) if number in wanted]
+            if pieces:
+                self._place(number, statement, pieces)
         stores = [s for store in self._draft.stores for s in self._stores(store)]
         nest = self._nest
         return Draft(nest.extents, tuple(nest.statements), tuple(nest.live), tuple(stores))
 
-    def _copy(self, statement: Statement, piece: int) -> int:
-        extents = self._nest.extents
-        new = moved(statement, self._shifts[piece], self._numbers[piece], extents)
-        if isinstance(new, Load):
-            new = replace(new, guards=_open(new, extents))
-        if isinstance(new, Compute):
-            return self._folded(new)
-        return self._nest.add(new)
+    def _decisions(self, piece: int) -> dict[int, bool]:
+        """Comparisons that all of a piece answers alike."""
+        found: dict[int, bool] = {}
+        for number, statement in enumerate(self._draft.statements):
+            if isinstance(statement, Compute) and statement.op == "lt":
+                left, right = (self._draft.statements[arg] for arg in statement.args)
+                limit = _constant(right)
+                if isinstance(left, IndexValue) and isinstance(limit, int):
+                    at = rebuild(left.index, self._shifts[piece], {}, self._nest.extents)
+                    low, high = bounds(at, self._nest.extents)
+                    if high < limit or low >= limit:
+                        found[number] = high < limit
+        return found
 
-    def _folded(self, new: Compute) -> int:
-        """A comparison that the piece decides is a constant, a select on it one of its sides."""
-        parts = [self._nest.statements[number] for number in new.args]
-        if new.op == "lt" and isinstance(parts[0], IndexValue):
-            low, high = bounds(parts[0].index, self._nest.extents)
-            limit = _constant(parts[1])
-            if isinstance(limit, int) and (high < limit or low >= limit):
-                return self._nest.const(high < limit, DType.BOOL)
-        if new.op == "where" and isinstance(_constant(parts[0]), bool):
-            return new.args[1] if _constant(parts[0]) else new.args[2]
+    def _needed(self, decided: Mapping[int, bool]) -> set[int]:
+        """Statements of the draft that a piece is made of."""
+        found = needed_by_stores(self._draft)
+        for number in reversed(range(len(self._draft.statements))):
+            if number in found or self._is_joined(self._draft.statements[number]):
+                found.update(self._operands(number, decided))
+        return found
+
+    def _operands(self, number: int, decided: Mapping[int, bool]) -> Sequence[int]:
+        statement = self._draft.statements[number]
+        if number in decided:
+            return ()
+        side = _side(statement, decided)
+        return operands(statement) if side is None else (side,)
+
+    def _is_joined(self, statement: Statement) -> TypeGuard[Reduce]:
+        return isinstance(statement, Reduce) and self._axis in statement.axes
+
+    def _place(self, number: int, statement: Statement, pieces: Sequence[int]) -> None:
+        """Numbers of a statement in the pieces that need it; in all of them where it is shared."""
+        everywhere = range(len(self._shifts))
+        if self._is_joined(statement):
+            parts = [self._copy(number, statement, piece) for piece in everywhere]
+            shared = self._joined(statement, parts)
+        elif self._axis in self._draft.live[number]:
+            for piece in pieces:
+                self._numbers[piece][number] = self._copy(number, statement, piece)
+            return
+        else:
+            shared = self._copy(number, statement, pieces[0])
+        for piece in everywhere:
+            self._numbers[piece][number] = shared
+
+    def _copy(self, number: int, statement: Statement, piece: int) -> int:
+        decided, numbers = self._decided[piece], self._numbers[piece]
+        if number in decided:
+            return self._nest.const(decided[number], DType.BOOL)
+        side = _side(statement, decided)
+        if side is not None:
+            return numbers[side]
+        new = moved(statement, self._shifts[piece], numbers, self._nest.extents)
+        if isinstance(new, Load):
+            new = replace(new, guards=_open(new, self._nest.extents))
         return self._nest.add(new)
 
     def _joined(self, reduce: Reduce, parts: list[int]) -> int:
@@ -159,6 +203,14 @@ def _constant(statement: Statement) -> object:
     if isinstance(statement, Compute) and statement.op == "const":
         return dict(statement.attrs)["value"]
     return None
+
+
+def _side(statement: Statement, decided: Mapping[int, bool]) -> int | None:
+    """The side that a select takes where its condition is decided."""
+    if not isinstance(statement, Compute) or statement.op != "where":
+        return None
+    condition, chosen, other = statement.args
+    return (chosen if decided[condition] else other) if condition in decided else None
 
 
 def _open(load: Load, extents: Extents) -> tuple[Guard, ...]:
