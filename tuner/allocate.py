@@ -40,15 +40,22 @@ def allocate(costs: CostBook, weights: Mapping[str, float], batch: int) -> list[
         fresh.sort(key=lambda d: -weights[d] * (costs.cost_us(d) or 0.0))
         wanted = [d for d in fresh if weights[d] >= 1]
         others = [d for d in fresh if weights[d] < 1]
-        return _dealt([*_from_both_ends(wanted), *others], _FIRST_TRIALS, batch)
+        return _one_each([*_from_both_ends(wanted), *others], costs, batch)
     gains = {d: _gain(costs, d, weight) for d, weight in weights.items()}
     ranked = sorted((d for d in gains if gains[d] > 0), key=lambda d: -gains[d])
     return _proportional(ranked, gains, batch)
 
 
+def has_untried(costs: CostBook, weights: Mapping[str, float]) -> bool:
+    """Whether a nest of the cover itself (weight 1 and more) still waits for its first trial."""
+    searches = (costs.search(digest) for digest, weight in weights.items() if weight >= 1)
+    return any(not (s.tried or s.is_empty or s.exhausted) for s in searches)
+
+
 def _is_fresh(costs: CostBook, digest: str) -> bool:
     search = costs.search(digest)
-    return not search.is_empty and search.tried < min(_FIRST_TRIALS, search.size)
+    given_up = search.is_empty or search.exhausted
+    return not given_up and search.tried < min(_FIRST_TRIALS, search.size)
 
 
 def _from_both_ends(digests: Sequence[str]) -> list[str]:
@@ -59,16 +66,11 @@ def _from_both_ends(digests: Sequence[str]) -> list[str]:
     return [digest for pair in pairs for digest in pair if digest is not None]
 
 
-def _dealt(digests: list[str], each: int, batch: int) -> list[Share]:
-    """`each` trials per nest until the batch is full."""
-    shares: list[Share] = []
-    left = batch
-    for digest in digests:
-        if left <= 0:
-            break
-        shares.append(Share(digest, min(each, left)))
-        left -= each
-    return shares
+def _one_each(digests: Sequence[str], costs: CostBook, batch: int) -> list[Share]:
+    """A trial for each nest, those never tried first, until the batch is full: a cover is measured
+    throughout before anything in it is measured twice."""
+    by_trials = sorted(digests, key=lambda digest: costs.search(digest).tried)
+    return [Share(digest, 1) for digest in by_trials[:batch]]
 
 
 def _gain(costs: CostBook, digest: str, weight: float) -> float:

@@ -8,11 +8,11 @@ from typing import Protocol
 from kernel_gen.ascend.sim import runtime_library
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Protocol as MeasurementProtocol
-from kernel_gen.runtime import npu, simulated
+from kernel_gen.runtime.ascend import npu, simulated
+from kernel_gen.runtime.ascend.cann import CannCompiler, Toolkit
+from kernel_gen.runtime.ascend.simulated import SimulatorCompiler
 from kernel_gen.runtime.assemble import KernelCompiler
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.cann import CannCompiler, Toolkit
-from kernel_gen.runtime.simulated import SimulatorCompiler
 from tuner.messages import KernelTask, RunOnNpu, RunSimulated
 
 _SLOWER = 20.0  # than a kernel of the host: instructions are interpreted, checked and timed
@@ -47,7 +47,7 @@ class AscendBackend(Protocol):
 class SimulatorBackend:
     """The bundled simulator, built at the first use on a machine."""
 
-    preload = ("kernel_gen.runtime.simulated",)
+    preload = ("kernel_gen.runtime.ascend.simulated",)
     npu = 0
 
     def compiler(self, folder: Path) -> SimulatorCompiler:

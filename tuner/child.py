@@ -118,7 +118,7 @@ def _run_simulated(
     request: RunSimulated, check: CheckedRun, report: Report
 ) -> Measurement | Failure:
     """The simulated time of a kernel that broke no rule and gave the right results."""
-    from kernel_gen.runtime.simulated import SimulatedKernel, simulated_time
+    from kernel_gen.runtime.ascend.simulated import SimulatedKernel, simulated_time
 
     try:
         kernel = SimulatedKernel(request.path, request.source, check.nest, request.target)

@@ -73,7 +73,8 @@ class LocalDevice:
             self._runner.close()
             raise
         self._builder = Builder(self._compiler, self._target, len(self._cores))
-        self._programs: ProgramBench | None = None
+        # Made now: its zygote imports torch while a search enumerates.
+        self._programs = ProgramBench(self._compiler, self._target, self._cores)
         self._blocks = CheckBlocks(self._runner)
 
     @property
@@ -100,22 +101,15 @@ class LocalDevice:
         return results
 
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
-        return self._bench().time_graphs(tasks)
+        return self._programs.time_graphs(tasks)
 
     def contest(self, task: ContestTask) -> ContestResult:
-        return self._bench().contest(task)
+        return self._programs.contest(task)
 
     def close(self) -> None:
         self._runner.close()
-        if self._programs is not None:
-            self._programs.close()
+        self._programs.close()
         self._blocks.close()
-
-    def _bench(self) -> ProgramBench:
-        """Made when first needed: its zygote imports torch."""
-        if self._programs is None:
-            self._programs = ProgramBench(self._compiler, self._target, self._cores)
-        return self._programs
 
     def _made_ready(self, tasks: Sequence[KernelTask]) -> list[Built]:
         """Builds the batch, and beside it the references that it needs: compilers and NumPy leave
@@ -124,6 +118,7 @@ class LocalDevice:
             keep = self._blocks.prepare([task.check for task in tasks], pool)
             built = self._builder.build([task.source for task in tasks])
             keep()
+        self._programs.await_start()
         return built
 
     def _measured(self, task: KernelTask, built: Built, best: dict[str, float]) -> TaskResult:

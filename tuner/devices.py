@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gen.runtime.cann import find_toolkit
+from kernel_gen.runtime.ascend.cann import find_toolkit
 from kernel_gen.runtime.device_names import CPU, device_target, npu_number
 from tuner.ascend_backend import CannBackend
 from tuner.ascend_device import AscendDevice

@@ -18,7 +18,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.records import Failure, Stage, Trial
 from kernel_gen.runtime.device_names import is_simulated
-from tuner.allocate import Share, allocate
+from tuner.allocate import Share, allocate, has_untried
 from tuner.archive import Archive
 from tuner.costs import CostBook
 from tuner.cover import CoverOption, best_covers
@@ -33,7 +33,7 @@ _BATCH = (6, 24)  # fewest and most candidates of a batch
 _FIRST_TRIAL_SECONDS = 0.2  # guess before anything was measured
 _UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion, or a hopeful one, needs
 _HOPE = 0.5  # of the time that is predicted for a nest never measured
-_RESOLVE_BATCHES = 4  # batches between two covers once the best one is measured throughout
+_RESOLVE_BATCHES = 4  # batches between two covers once there is nothing untried in the best one
 _SOLVER_SECONDS = 2.0
 
 Progress = Callable[[int, int, float | None], None]
@@ -74,7 +74,7 @@ class GroupStage:
         self._pace = _Pace()
         self._announced: set[str] = set()
         self._weights: dict[str, float] = {}
-        self._age = 0
+        self._age = self._lasts = 0  # batches with the present weights, and how many there are
         self._cover_us: float | None = None
         self.failures = 0
 
@@ -97,17 +97,15 @@ class GroupStage:
         return int(min(size, self._meter.remaining_trials))
 
     def _next_shares(self, batch: int) -> list[Share]:
-        self._age += 1
-        if not self._weights or self._age > _RESOLVE_BATCHES or self._has_fresh():
+        """A cover is tried throughout before there is another: with half of one measured, what was
+        never tried always looks better."""
+        if not has_untried(self._costs, self._weights) and self._age >= self._lasts:
             self._solve()
+        self._age += 1
         return allocate(self._costs, self._weights, batch)
-
-    def _has_fresh(self) -> bool:
-        return any(self._costs.measured_us(digest) is None for digest in self._weights)
 
     def _solve(self) -> None:
         """Weights from the best cover and from the one without fusion."""
-        self._age = 0
         options = self._costs.options()
         best = best_covers(self._tasks.program, options, k=1, seconds=_SOLVER_SECONDS)[0]
         self._cover_us = best.cost_us
@@ -115,8 +113,10 @@ class GroupStage:
         for digest, weight in self._unfused_weights(options).items():
             weights.setdefault(digest, weight)
         self._weights = weights
-        if not self._has_fresh():
+        has_news = has_untried(self._costs, self._weights)
+        if not has_news:
             self._weights = {**self._hopeful_weights(options), **weights}
+        self._age, self._lasts = 0, 0 if has_news else _RESOLVE_BATCHES
 
     def _hopeful_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
         """Nests of the best cover if nests never measured beat their prediction."""

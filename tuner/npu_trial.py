@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kernel_gen.errors import DeviceFault, Unavailable
 from kernel_gen.ir.loopnest import BufferRole
 from kernel_gen.records import Failure, Measurement, Stage
-from kernel_gen.runtime.acl import Acl, DeviceMemory, open_acl
-from kernel_gen.runtime.npu import CLOCK, NpuKernel
+from kernel_gen.runtime.ascend.acl import Acl, DeviceMemory, open_acl
+from kernel_gen.runtime.ascend.npu import CLOCK, NpuKernel
 from tuner import protocol
 from tuner.checked_run import CheckedRun, wrong_result
 from tuner.messages import CheckSet, Report, RunOnNpu

@@ -45,6 +45,10 @@ class PlanBench:
         """Pid of the process plans run in, if it lives."""
         return self._runner.child_pid
 
+    def await_start(self) -> None:
+        """Wait until torch is imported there: nothing should be measured beside that."""
+        self._runner.await_start()
+
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
         """Times of graphs as torch runs them, in order."""
         return [self._time_graph(task) for task in tasks]

@@ -51,6 +51,7 @@ class Runner:
     def __init__(self, cores: Sequence[int] = (), preload: Sequence[str] = ()) -> None:
         self._cores, self._preload = tuple(cores), tuple(preload)
         self._child: _Child | None = None
+        self._ready = False
         _remove_stale_scratch()
         self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
         self._start_zygote()
@@ -97,6 +98,20 @@ class Runner:
                     return answer.result
         except (EOFError, OSError):
             return _crash(stage, self._discard())
+
+    def await_start(self) -> None:
+        """Wait until the zygote has imported what children need; raises Unavailable if it dies."""
+        if self._ready:
+            return
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        try:
+            if not self._control.poll(deadline - time.monotonic()):
+                raise Unavailable(f"the measuring process did not start in {_START_TIMEOUT_S} s")
+            self._control.recv()
+        except EOFError:
+            errors = (self.scratch / "stderr.txt").read_text(errors="replace")[-2000:]
+            raise Unavailable(f"the measuring process did not start: {errors}") from None
+        self._ready = True
 
     @property
     def child_pid(self) -> int | None:
@@ -164,7 +179,7 @@ class Runner:
             raise Unavailable(f"the measuring process was lost twice: {error}") from error
 
     def _fork(self) -> _Child:
-        self._await_zygote()
+        self.await_start()
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -174,19 +189,6 @@ class Runner:
         except (EOFError, OSError):
             ours.close()
             raise
-
-    def _await_zygote(self) -> None:
-        if self._ready:
-            return
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        try:
-            if not self._control.poll(deadline - time.monotonic()):
-                raise Unavailable(f"the measuring process did not start in {_START_TIMEOUT_S} s")
-            self._control.recv()
-        except EOFError:
-            errors = (self.scratch / "stderr.txt").read_text(errors="replace")[-2000:]
-            raise Unavailable(f"the measuring process did not start: {errors}") from None
-        self._ready = True
 
     def _discard(self) -> int:
         """End the current child; its wait status."""

@@ -6,40 +6,57 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tuner.allocate import allocate
+from tuner.allocate import allocate, has_untried
 from tuner.costs import CostBook
 
 
 @dataclass
-class Untried:
-    """A nest's search that has tried nothing."""
+class Search:
+    """A nest's search that has made some trials."""
 
     tried: int = 0
     size: int = 100
     is_empty: bool = False
+    exhausted: bool = False
 
 
 @dataclass
 class Costs:
-    """Predicted times of nests never tried."""
+    """Predicted times of nests, and how far their searches are."""
 
     us: dict[str, float]
-    untried: Untried = field(default_factory=Untried)
+    searches: dict[str, Search] = field(default_factory=dict)
 
     def cost_us(self, digest: str) -> float:
         return self.us[digest]
 
-    def search(self, digest: str) -> Untried:
-        return self.untried
+    def search(self, digest: str) -> Search:
+        return self.searches.setdefault(digest, Search())
+
+
+TIMES = {"a": 90.0, "b": 50.0, "c": 20.0, "d": 1.0, "x": 900.0, "y": 300.0}
+WEIGHTS = {"d": 1.0, "c": 1.0, "b": 1.0, "a": 1.0, "y": 0.15, "x": 0.15}
 
 
 @pytest.mark.parametrize(
-    ("batch", "wanted"), [(2, ["a"]), (6, ["a", "d", "b"]), (12, ["a", "d", "b", "c", "x", "y"])]
+    ("batch", "wanted"), [(1, ["a"]), (3, ["a", "d", "b"]), (9, ["a", "d", "b", "c", "x", "y"])]
 )
 def test_the_dearest_and_the_cheapest_nests_of_the_cover_come_first(
     batch: int, wanted: list[str]
 ) -> None:
-    times = {"a": 90.0, "b": 50.0, "c": 20.0, "d": 1.0, "x": 900.0, "y": 300.0}
-    weights = {"d": 1.0, "c": 1.0, "b": 1.0, "a": 1.0, "y": 0.15, "x": 0.15}
-    costs: CostBook = Costs(times)  # type: ignore[assignment]
-    assert [share.digest for share in allocate(costs, weights, batch)] == wanted
+    costs: CostBook = Costs(TIMES)  # type: ignore[assignment]
+    shares = allocate(costs, WEIGHTS, batch)
+    assert [share.digest for share in shares] == wanted
+    assert {share.count for share in shares} == {1}
+
+
+def test_no_nest_gets_a_second_trial_before_each_has_had_one() -> None:
+    costs: CostBook = Costs(TIMES, {"a": Search(tried=1), "d": Search(tried=1)})  # type: ignore[assignment]
+    assert [share.digest for share in allocate(costs, WEIGHTS, 5)] == ["b", "c", "x", "y", "a"]
+    assert has_untried(costs, WEIGHTS)
+
+
+def test_a_cover_is_tried_once_its_own_nests_are() -> None:
+    searches = {name: Search(tried=1) for name in "abc"} | {"d": Search(exhausted=True)}
+    costs: CostBook = Costs(TIMES, searches)  # type: ignore[assignment]
+    assert not has_untried(costs, WEIGHTS)

@@ -15,7 +15,7 @@ import graph_autofusion as gaf
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.records import Budget, Failure, JobRequest
-from kernel_gen.runtime import simulated
+from kernel_gen.runtime.ascend import simulated
 from kernel_gen.runtime.key import plan_key, stands_in
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.serialize import plan_from_json, plan_to_json

@@ -14,10 +14,10 @@ from graph_autofusion.cli.doctor import CHECKS, Finding
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.target import DeviceKind
 from kernel_gen.records import Budget, JobRequest
-from kernel_gen.runtime.cann import VARIABLES
+from kernel_gen.runtime.ascend.cann import VARIABLES
+from kernel_gen.runtime.ascend.npu import CLOCK
 from kernel_gen.runtime.device_names import checked_device, device_target
 from kernel_gen.runtime.key import plan_key
-from kernel_gen.runtime.npu import CLOCK
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
