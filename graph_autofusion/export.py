@@ -98,7 +98,7 @@ def export_graph(subject: object, path: str | Path) -> Path:
         case ".svg" | ".png":
             target.write_bytes(render(plan_to_dot(plan), target.suffix[1:]))
         case ".trace":
-            from kernel_gen.runtime.simulated_trace import plan_trace
+            from kernel_gen.runtime.ascend.trace import plan_trace
 
             target.write_text(json.dumps(plan_trace(plan)), encoding="utf-8")
         case other:

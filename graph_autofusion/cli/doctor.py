@@ -88,7 +88,7 @@ def _cpu() -> Finding:
 
 
 def _ascend() -> Finding:
-    from kernel_gen.runtime.cann import chip_of, find_toolkit
+    from kernel_gen.runtime.ascend.cann import chip_of, find_toolkit
 
     try:
         toolkit = find_toolkit()

@@ -12,8 +12,9 @@ from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
+from kernel_gen.runtime.ascend.cann import CannCompiler
+from kernel_gen.runtime.ascend.simulated import SimulatorCompiler
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.cann import CannCompiler
 from kernel_gen.runtime.driver_source import packed_bytes, plan_sources
 from kernel_gen.runtime.flags import compile_flags
 from kernel_gen.runtime.host import required_features
@@ -21,7 +22,6 @@ from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.layout import mutated_inputs, plan_layout
 from kernel_gen.runtime.plan import Artifact, Kernel, Layout, Plan, Provenance, SearchSummary
 from kernel_gen.runtime.requires import libc_version
-from kernel_gen.runtime.simulated import SimulatorCompiler
 
 KernelCompiler = SimulatorCompiler | CannCompiler
 """Compilers of NPU kernels."""

@@ -13,7 +13,7 @@ from kernel_gen.ascend.chips import chip_names, load_chip
 from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.target import DeviceKind, Target
-from kernel_gen.runtime.cann import chip_of, find_toolkit
+from kernel_gen.runtime.ascend.cann import chip_of, find_toolkit
 from kernel_gen.runtime.host import host_target
 
 CPU = "cpu"

@@ -44,8 +44,8 @@ from kernel_gen.runtime.torch_glue_steps import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gen.runtime.npu import NpuPlan
-    from kernel_gen.runtime.simulated import SimulatedPlan
+    from kernel_gen.runtime.ascend.npu import NpuPlan
+    from kernel_gen.runtime.ascend.simulated import SimulatedPlan
 
     LoadedPlan = NativePlan | NpuPlan | SimulatedPlan
 
@@ -78,10 +78,10 @@ def _loaded(plan: Plan, npu: int) -> LoadedPlan | None:
     if plan.target.kind is DeviceKind.CPU:
         return NativePlan(plan.artifacts[0])
     if plan.target.kind is DeviceKind.ASCEND_SIM:
-        from kernel_gen.runtime.simulated import SimulatedPlan
+        from kernel_gen.runtime.ascend.simulated import SimulatedPlan
 
         return SimulatedPlan(plan)
-    from kernel_gen.runtime.npu import NpuPlan
+    from kernel_gen.runtime.ascend.npu import NpuPlan
 
     return NpuPlan(plan, npu)
 

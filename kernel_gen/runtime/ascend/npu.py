@@ -16,13 +16,14 @@ import numpy as np
 from kernel_gen.codegen.ascend.launch import Tiler
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidInput, Unavailable
-from kernel_gen.runtime.acl import Acl, DeviceMemory, open_acl
 from kernel_gen.runtime.arena import storage_bytes
-from kernel_gen.runtime.cann import find_toolkit
+from kernel_gen.runtime.ascend.acl import Acl, DeviceMemory, open_acl
+from kernel_gen.runtime.ascend.cann import find_toolkit
+from kernel_gen.runtime.ascend.plan_kernels import each_loaded, writes_nothing
 from kernel_gen.runtime.kernel import bytes_at
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes, mutated_inputs
 from kernel_gen.runtime.native import Call, object_path
-from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.plan import Artifact, Kernel, Plan
 
 CLOCK = "npu-events"
 Constants = dict[int, DeviceMemory | int]
@@ -95,7 +96,9 @@ class NpuPlan:
         return 0
 
     def _segment(self, number: int, constants: Constants, values: Any) -> None:
-        kernels = [k for k in self._plan.layout.segments[number].kernels if not self._empty(k)]
+        plan = self._plan
+        numbers = plan.layout.segments[number].kernels
+        kernels = [k for k in numbers if not writes_nothing(plan, plan.kernels[k])]
         written = {v for k in kernels for v in kernel_writes(self._plan.kernels[k])}
         read = {v for k in kernels for v in kernel_reads(self._plan.kernels[k])}
         for value in read - written - self._slots.keys():
@@ -124,23 +127,14 @@ class NpuPlan:
         slot = self._slots.get(value)
         return self._room(value).address if slot is None else self._arena.address + slot
 
-    def _empty(self, kernel: int) -> bool:
-        program = self._plan.program
-        written = kernel_writes(self._plan.kernels[kernel])
-        return all(program.type_of(value).elems == 0 for value in written)
-
 
 def _loaded(plan: Plan, acl: Acl) -> list[NpuKernel]:
-    """The plan's kernels, each object loaded once."""
-    digests = list(dict.fromkeys(kernel.source.digest for kernel in plan.kernels))
-    objects = dict(zip(digests, plan.artifacts, strict=True))
-    loaded: dict[str, NpuKernel] = {}
-    for kernel in plan.kernels:
-        digest = kernel.source.digest
-        if digest not in loaded:
-            with object_path(objects[digest]) as path:
-                loaded[digest] = NpuKernel(path, kernel.source, acl)
-    return [loaded[kernel.source.digest] for kernel in plan.kernels]
+
+    def load(kernel: Kernel, artifact: Artifact) -> NpuKernel:
+        with object_path(artifact) as path:
+            return NpuKernel(path, kernel.source, acl)
+
+    return each_loaded(plan, load)
 
 
 def _value_bytes(plan: Plan) -> dict[int, int]:

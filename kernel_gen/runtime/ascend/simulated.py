@@ -30,9 +30,9 @@ from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Protocol, Stage
 from kernel_gen.runtime.arena import storage_bytes
+from kernel_gen.runtime.ascend.plan_kernels import each_loaded, writes_nothing
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import bytes_at
-from kernel_gen.runtime.layout import kernel_writes
 from kernel_gen.runtime.native import Call, object_path
 from kernel_gen.runtime.plan import Artifact, Kernel, Plan
 from kernel_gen.runtime.rebuild import regenerate
@@ -124,18 +124,15 @@ def simulated_time(result: SimResult, target: Target) -> Measurement:
 def load_kernels(plan: Plan) -> list[SimulatedKernel]:
     """The plan's kernels, each object loaded once. One that does not load, as it was built against
     another simulator, is generated and built again. Raises Unavailable."""
-    digests = list(dict.fromkeys(kernel.source.digest for kernel in plan.kernels))
-    objects = dict(zip(digests, plan.artifacts, strict=True))
-    loaded: dict[str, SimulatedKernel] = {}
-    for kernel in plan.kernels:
-        digest = kernel.source.digest
-        if digest not in loaded:
-            try:
-                loaded[digest] = _load(plan, kernel, objects[digest])
-            except Unavailable as error:
-                _LOG.info("%s: built again", error)
-                loaded[digest] = _load(plan, kernel, _built_again(plan, kernel))
-    return [loaded[kernel.source.digest] for kernel in plan.kernels]
+
+    def load(kernel: Kernel, artifact: Artifact) -> SimulatedKernel:
+        try:
+            return _load(plan, kernel, artifact)
+        except Unavailable as error:
+            _LOG.info("%s: built again", error)
+            return _load(plan, kernel, _built_again(plan, kernel))
+
+    return each_loaded(plan, load)
 
 
 def _load(plan: Plan, kernel: Kernel, artifact: Artifact) -> SimulatedKernel:
@@ -166,7 +163,7 @@ class SimulatedPlan:
         self._kernels = load_kernels(plan)
         self._slots = {slot.value: slot.offset for slot in plan.layout.arena}
         self._places = {value: i for i, value in enumerate(plan.layout.constants)}
-        self._empty = [_is_empty(plan, kernel) for kernel in plan.kernels]
+        self._empty = [writes_nothing(plan, kernel) for kernel in plan.kernels]
         self._lock = threading.Lock()
 
     def create(self, constants: Sequence[int]) -> tuple[int, ...]:
@@ -201,7 +198,3 @@ class SimulatedPlan:
         result = self._kernels[number].run(operands, timing=False)
         if result.failures:
             raise InternalError(f"kernel {kernel.source.entry}: {result.failures[0]}")
-
-
-def _is_empty(plan: Plan, kernel: Kernel) -> bool:
-    return all(plan.program.type_of(value).elems == 0 for value in kernel_writes(kernel))

@@ -10,8 +10,8 @@ from kernel_gen.ascend.chips import load_chip
 from kernel_gen.errors import InternalError, InvalidInput
 from kernel_gen.ir.target import DeviceKind
 from kernel_gen.runtime.arena import storage_bytes
+from kernel_gen.runtime.ascend.simulated import load_kernels
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.simulated import load_kernels
 
 _MOST_CORES = 1000  # processes of one kernel in the trace: ids of the next one start beyond
 

@@ -21,7 +21,7 @@ from kernel_gen.ascend.chips import chip_names
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import DeviceFault, Unavailable
 from kernel_gen.records import Failure
-from kernel_gen.runtime.acl import open_acl
+from kernel_gen.runtime.ascend.acl import open_acl
 from kernel_gen.runtime.compiler_process import run_compiler
 from kernel_gen.runtime.plan import Artifact
 
@@ -142,7 +142,14 @@ def _version(compiler: Path) -> str:
 
 @cache
 def _probed(library: Path, device: int) -> str:
-    command = [sys.executable, "-P", "-m", "kernel_gen.runtime.cann", str(library), str(device)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "kernel_gen.runtime.ascend.cann",
+        str(library),
+        str(device),
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     try:
         done = subprocess.run(
