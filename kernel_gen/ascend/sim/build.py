@@ -72,7 +72,7 @@ def compile_warnings(sources: Mapping[str, str], workdir: Path) -> str:
 @cache
 def runtime_library() -> Path:
     """The simulator's runtime, built at the first call on this machine. Raises Unavailable."""
-    flags = ("-std=c++17", "-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno",
+    flags = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno",
              "-fno-trapping-math", "-fPIC", *_WARNINGS, *_isa_flags())  # fmt: skip
     files = sorted(_RUNTIME.glob("*.cpp"))
     folder = platformdirs.user_cache_path("graph-autofusion") / "ascend-sim"

@@ -28,49 +28,76 @@ uint32_t StepOf(Type type)
     return SizeOf(type) == 1 ? 32 : SizeOf(type) == 4 ? 4 : 16;
 }
 
-// Inputs as rows of floats (or of ints held exactly in double for int8).
-template <typename T>
-std::vector<T> Dense(const uint8_t *bytes, Type type, uint32_t rows, uint32_t columns,
-                     uint64_t (*offset)(uint32_t row, uint32_t column, uint32_t rows,
-                                        uint32_t columns, uint32_t c0))
+// Neighbouring elements of an input as numbers that hold them exactly.
+void Numbers(Type type, const uint8_t *at, float *to, uint32_t count)
 {
-    const uint32_t size = SizeOf(type);
-    const uint32_t c0 = 32 / size;
-    std::vector<T> dense(uint64_t{rows} * columns);
-    for (uint32_t row = 0; row < rows; ++row) {
-        for (uint32_t column = 0; column < columns; ++column) {
-            const uint8_t *at = bytes + offset(row, column, rows, columns, c0) * size;
-            T &value = dense[uint64_t{row} * columns + column];
-            if (type == Type::I8) {
-                value = static_cast<T>(static_cast<int8_t>(*at));
-            } else if (type == Type::U8) {
-                value = static_cast<T>(*at);
-            } else if (type == Type::BF16) {
-                uint32_t word = 0;
-                std::memcpy(reinterpret_cast<uint8_t *>(&word) + 2, at, 2);
-                float number;
-                std::memcpy(&number, &word, 4);
-                value = static_cast<T>(number);
-            } else {
-                value = static_cast<T>(LoadLane(type, at));
-            }
+    if (type == Type::F16) {
+        Widen(reinterpret_cast<const uint16_t *>(at), to, count);
+    } else if (type == Type::F32) {
+        std::memcpy(to, at, count * sizeof(float));
+    } else {
+        for (uint32_t i = 0; i < count; ++i) {  // bfloat16: the upper half of a float
+            uint16_t half;
+            std::memcpy(&half, at + 2 * i, 2);
+            const uint32_t word = uint32_t{half} << 16;
+            std::memcpy(to + i, &word, 4);
         }
     }
-    return dense;
+}
+
+void Numbers(Type, const uint8_t *at, int32_t *to, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        to[i] = static_cast<int8_t>(at[i]);
+    }
 }
 
 // L0A: fractals of 16 rows and 32 B, row by row of fractals.
-uint64_t AOffset(uint32_t row, uint32_t k, uint32_t, uint32_t columns, uint32_t c0)
+uint64_t AOffset(uint32_t row, uint32_t k, uint32_t columns, uint32_t c0)
 {
     const uint64_t across = Up(columns, c0);
     return ((row / kSide) * across + k / c0) * kSide * c0 + row % kSide * c0 + k % c0;
 }
 
 // L0B: fractals of 32 B of k and 16 columns, column-major inside.
-uint64_t BOffset(uint32_t k, uint32_t column, uint32_t, uint32_t columns, uint32_t c0)
+uint64_t BOffset(uint32_t k, uint32_t column, uint32_t columns, uint32_t c0)
 {
     const uint64_t across = Up(columns, kSide);
     return ((k / c0) * across + column / kSide) * kSide * c0 + column % kSide * c0 + k % c0;
+}
+
+// The left input as rows of m, and the right one as rows of k. In fractals of both, k runs along
+// blocks of 32 B.
+template <typename T>
+std::vector<T> LeftRows(const uint8_t *bytes, Type type, uint32_t m, uint32_t k)
+{
+    const uint32_t size = SizeOf(type), c0 = 32 / size;
+    std::vector<T> dense(uint64_t{m} * k);
+    for (uint32_t row = 0; row < m; ++row) {
+        for (uint32_t at = 0; at < k; at += c0) {
+            Numbers(type, bytes + AOffset(row, at, k, c0) * size,
+                    dense.data() + uint64_t{row} * k + at, std::min(c0, k - at));
+        }
+    }
+    return dense;
+}
+
+template <typename T>
+std::vector<T> RightRows(const uint8_t *bytes, Type type, uint32_t k, uint32_t n)
+{
+    const uint32_t size = SizeOf(type), c0 = 32 / size;
+    std::vector<T> dense(uint64_t{k} * n);
+    T block[32];
+    for (uint32_t at = 0; at < k; at += c0) {
+        const uint32_t count = std::min(c0, k - at);
+        for (uint32_t column = 0; column < n; ++column) {
+            Numbers(type, bytes + BOffset(at, column, n, c0) * size, block, count);
+            for (uint32_t i = 0; i < count; ++i) {
+                dense[uint64_t{at + i} * n + column] = block[i];
+            }
+        }
+    }
+    return dense;
 }
 
 // L0C: columns of fractals of 16 x 16.
@@ -172,11 +199,11 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
         uint8_t *out = BytesAt(core, c);
         const uint8_t *from = start == nullptr ? nullptr : BytesAt(core, *start);
         if (c.type == Type::I32) {
-            Product(out, Dense<int32_t>(BytesAt(core, a), a.type, p.m, p.k, AOffset),
-                    Dense<int32_t>(BytesAt(core, b), b.type, p.k, p.n, BOffset), p, from);
+            Product(out, LeftRows<int32_t>(BytesAt(core, a), a.type, p.m, p.k),
+                    RightRows<int32_t>(BytesAt(core, b), b.type, p.k, p.n), p, from);
         } else {
-            Product(out, Dense<float>(BytesAt(core, a), a.type, p.m, p.k, AOffset),
-                    Dense<float>(BytesAt(core, b), b.type, p.k, p.n, BOffset), p, from);
+            Product(out, LeftRows<float>(BytesAt(core, a), a.type, p.m, p.k),
+                    RightRows<float>(BytesAt(core, b), b.type, p.k, p.n), p, from);
         }
     }
     instruction.Run(static_cast<double>(m1 * n1 * Up(p.k, StepOf(a.type))), sim.chip.mmad_start);

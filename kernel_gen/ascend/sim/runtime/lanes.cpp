@@ -218,30 +218,46 @@ double BankConflicts(const Vector &v, double repeats)
 namespace
 {
 
-// One operand's runs, joined where they follow each other, read or written.
-bool TouchPart(Instruction &instruction, const Part &part, size_t index,
-               const std::vector<Run> &runs, bool writes)
+struct Stretch {
+    uint64_t low, high;
+};
+
+// One operand's runs, joined where they follow each other. False where one is out of bounds.
+bool Stretches(const Instruction &instruction, const Part &part, size_t index,
+               const std::vector<Run> &runs, std::vector<Stretch> &found)
 {
-    const auto touch = [&](uint64_t low, uint64_t high) {
-        if (!instruction.Legal(*part.operand, low, high, 1)) {
-            return false;
-        }
-        writes ? instruction.Write(*part.operand, low, high)
-               : instruction.Read(*part.operand, low, high);
-        return true;
-    };
-    uint64_t low = 0, high = 0;
+    const size_t first = found.size();
     for (Run run : runs) {
         const uint64_t at = part.operand->at + OffsetOf(run, index);
-        if (high == 0 || at != high) {
-            if (low < high && !touch(low, high)) {
-                return false;
-            }
-            low = at;
+        const uint64_t end = at + run.lanes * part.size;
+        if (found.size() > first && found.back().high == at) {
+            found.back().high = end;
+        } else {
+            found.push_back({at, end});
         }
-        high = at + run.lanes * part.size;
     }
-    return low >= high || touch(low, high);
+    for (size_t i = first; i < found.size(); ++i) {
+        if (!instruction.Legal(*part.operand, found[i].low, found[i].high, 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Sources that lie between each other are read as one: their shadows stay whole.
+void Join(std::vector<Stretch> &found)
+{
+    std::sort(found.begin(), found.end(),
+              [](const Stretch &a, const Stretch &b) { return a.low < b.low; });
+    size_t last = 0;
+    for (size_t i = 1; i < found.size(); ++i) {
+        if (found[i].low <= found[last].high) {
+            found[last].high = std::max(found[last].high, found[i].high);
+        } else {
+            found[++last] = found[i];
+        }
+    }
+    found.resize(std::min(found.size(), last + 1));
 }
 
 }  // namespace
@@ -249,22 +265,32 @@ bool TouchPart(Instruction &instruction, const Part &part, size_t index,
 bool Touches(Instruction &instruction, const Vector &v, const std::vector<Run> &runs)
 {
     const std::vector<Part> parts = PartsOf(v);
-    for (size_t p = 0; p < parts.size(); ++p) {
-        if (parts[p].operand->memory != Memory::UB) {
+    for (const Part &part : parts) {
+        if (part.operand->memory != Memory::UB) {
             Sim().Fail("operand-memory", instruction.where(), "vector operands lie in UB");
             return false;
         }
-        if (!instruction.Legal(*parts[p].operand, parts[p].operand->at, parts[p].operand->at,
-                               kBlockBytes)) {
+        if (!instruction.Legal(*part.operand, part.operand->at, part.operand->at, kBlockBytes)) {
             return false;
         }
     }
+    std::vector<Stretch> read, written;
     for (size_t p = v.reads_dst ? 0 : 1; p < parts.size(); ++p) {
-        if (!TouchPart(instruction, parts[p], p, runs, false)) {
+        if (!Stretches(instruction, parts[p], p, runs, read)) {
             return false;
         }
     }
-    return TouchPart(instruction, parts[0], 0, runs, true);
+    if (!Stretches(instruction, parts[0], 0, runs, written)) {
+        return false;
+    }
+    Join(read);
+    for (const Stretch &stretch : read) {
+        instruction.Read(*parts.back().operand, stretch.low, stretch.high);
+    }
+    for (const Stretch &stretch : written) {
+        instruction.Write(v.dst, stretch.low, stretch.high);
+    }
+    return true;
 }
 
 bool Reads(Instruction &instruction, const Operand &operand, uint64_t at, uint64_t bytes,
