@@ -13,7 +13,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,8 +21,10 @@ from torch import Tensor, nn
 
 import graph_autofusion as gaf
 from benchmarks.suite.workloads import load_case, rows
+from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.codegen.registry import templates
 from kernel_gen.codegen.source import KernelSource
+from kernel_gen.errors import Refusal
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Budget, JobRequest, Measurement
 from kernel_gen.runtime.key import plan_key
@@ -34,8 +36,6 @@ from tuner.messages import KernelTask
 from tuner.session import Assignment, Session
 from tuner.tasks import NestTask
 
-_CHEAPEST = "best.height == 0 || cycles < best.cycles"
-_LARGEST = "height * width > best.height * best.width"
 _SECONDS = 600.0
 Build = Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]
 
@@ -138,14 +138,13 @@ def _first(kernel: Kernel, target: Target) -> KernelSource | None:
     """The kernel as the template's own first guess has it, with the heuristic in its tiling
     function; None where the template does not choose tiles."""
     template = next(t for t in templates(target) if t.name == kernel.schedule.template)
-    schedule = template.schedule(
-        kernel.nest, target, dict(template.space(kernel.nest, target).seeds[0])
-    )
-    source = template.generate(kernel.nest, target, schedule, kernel.source.entry)  # type: ignore[arg-type]
-    files = tuple((name, text.replace(_CHEAPEST, _LARGEST)) for name, text in source.files)
-    return (
-        None if template.name == "cube" or files == source.files else replace(source, files=files)
-    )
+    if template.name == "cube":
+        return None
+    point = {**dict(template.space(kernel.nest, target).seeds[0]), "lanes": LARGEST}
+    schedule = template.schedule(kernel.nest, target, point)
+    if isinstance(schedule, Refusal):
+        return None
+    return template.generate(kernel.nest, target, schedule, kernel.source.entry)
 
 
 class CrossLayer(nn.Module):

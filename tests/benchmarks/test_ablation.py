@@ -24,6 +24,7 @@ from benchmarks.ablation.strategies import (
 )
 from kernel_gen.codegen.ascend.registry import templates as npu_templates
 from kernel_gen.codegen.ascend.target import npu_target
+from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates
@@ -34,7 +35,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.runtime.host import host_target
-from kernel_gen.schedule.schedule import Schedule
+from tuner.search import NestSearch
 
 
 class Small(torch.nn.Module):
@@ -139,14 +140,15 @@ def test_gains_of_vector_programs_are_against_fused_and_missing_plans_are_said()
     assert "| x | no plan was right |" in text
 
 
-def test_the_heuristic_replaces_the_choice_in_a_generated_tiling_function() -> None:
+def test_a_search_on_an_npu_begins_with_the_cheapest_and_with_the_largest_tile() -> None:
     target = npu_target("910b3")
     made = lower_all(gaf.capture(torch.nn.Softmax(-1), (torch.randn(64, 400),)))
     template = next(t for t in npu_templates(target) if t.refuse(made, target) is None)
-    schedule = template.schedule(made, target, dict(template.space(made, target).seeds[0]))
-    assert isinstance(schedule, Schedule)
-    text = dict(template.generate(made, target, schedule, "k").files)["k_tiling.cpp"]
-    assert text.count(vector._CHEAPEST) == 1
+    cheapest, largest = (dict(seed) for seed in template.space(made, target).seeds)
+    assert largest == {**cheapest, "lanes": LARGEST}
+    assert largest["cores"] == target.cores
+    begun = NestSearch(made, target, [template], lambda *_: 1.0).propose(2)
+    assert [dict(p.point) for p in begun] == [cheapest, largest]
 
 
 def lower_all(graph: Graph) -> LoopNest:

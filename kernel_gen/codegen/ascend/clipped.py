@@ -19,74 +19,10 @@ from kernel_gen.codegen.cpu.linear import FlatLoad, dim_text
 from kernel_gen.ir.index import AxisTerm, Index
 from kernel_gen.ir.loopnest import Guard
 
-CLIPPED_COPIES = {
-    "Narrow": """\
-// Shrinks [low, high) to what lies in [from, to).
-__aicore__ inline void Narrow(int32_t &low, int32_t &high, int64_t from, int64_t to)
-{
-    low = from > low ? AtMost(from, high) : low;
-    high = to < high ? static_cast<int32_t>(to < low ? low : to) : high;
-}""",
-    "FillLanes": """\
-// `n` lanes of any type but 8-byte ones, all of them `fill`.
-template <typename T>
-__aicore__ inline void FillLanes(const LocalTensor<T> &d, T fill, int32_t n)
-{
-    if constexpr (sizeof(T) == 1) {
-        const int16_t twice = static_cast<int16_t>(static_cast<uint8_t>(fill) * 0x0101);
-        Duplicate(d.template ReinterpretCast<int16_t>(), twice, n / 2);
-    } else {
-        Duplicate(d, fill, n);
-    }
-}""",
-    "CopyInPart": """\
-// As CopyIn, of the rows and columns within the bounds; the other lanes are `fill`. `at` is where
-// the tile's first element would lie.
-template <typename T>
-__aicore__ inline void CopyInPart(const LocalTensor<T> &d, const GlobalTensor<T> &x, int64_t at,
-                                  int32_t rows, int32_t cols, int32_t pitch, int64_t stride,
-                                  int32_t n, T fill, int32_t rowLow, int32_t rowHigh,
-                                  int32_t colLow, int32_t colHigh)
-{
-    if (rowLow == 0 && colLow == 0 && rowHigh == rows && colHigh == cols) {
-        CopyIn(d, x[at], rows, cols, pitch, stride, n);
-        return;
-    }
-    PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
-    FillLanes(d, fill, n);
-    WaitFor<HardEvent::V_MTE2>();
-    if (rowLow >= rowHigh || colLow >= colHigh) {
-        return;
-    }
-    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
-    const int32_t start = colLow / kBlock<T> * kBlock<T>;
-    const int32_t left = colLow - start;
-    const int32_t width = UpTo(colHigh - start, kBlock<T>);
-    const DataCopyPadExtParams<T> pad(true, static_cast<uint8_t>(left),
-                                      static_cast<uint8_t>(start + width - colHigh), fill);
-    const uint32_t bytes = static_cast<uint32_t>((colHigh - colLow) * size);
-    const int32_t inside = rowHigh - rowLow;
-    const int64_t gap = stride * size - bytes;
-    const int64_t from = at + rowLow * stride + colLow;
-    if (inside == 1 || (gap >= 0 && gap < 0x7fffffff)) {
-        const uint32_t apart = inside == 1 ? 0 : static_cast<uint32_t>(gap);
-        const uint32_t skip = inside == 1 ? 0 : static_cast<uint32_t>((pitch - width) / kBlock<T>);
-        DataCopyPad(d[rowLow * pitch + start], x[from],
-                    DataCopyExtParams(static_cast<uint16_t>(inside), bytes, apart, skip, 0), pad);
-        return;
-    }
-    for (int32_t r = 0; r < inside; r++) {
-        DataCopyPad(d[(rowLow + r) * pitch + start], x[from + r * stride],
-                    DataCopyExtParams(1, bytes, 0, 0, 0), pad);
-    }
-}""",
-}
-"""Device functions, as in `device.FUNCTIONS`."""
 
-
-def clips(load: FlatLoad, place: Place, lanes: Lanes, row: str, col: str) -> bool:
+def clips(load: FlatLoad, place: Place, lanes: Lanes, row: str, col: str, spacing: int = 1) -> bool:
     """Whether the guards of a load cut a rectangle out of its tile that lies in memory as a tile
-    does."""
+    does, neighbouring columns `spacing` elements apart."""
     at = load.at
     if not load.guards or place.ctype == "int64_t" or at.statements():
         return False
@@ -95,10 +31,10 @@ def clips(load: FlatLoad, place: Place, lanes: Lanes, row: str, col: str) -> boo
     if not (at.is_affine_in(row) and at.is_affine_in(col)):
         return False
     if lanes.axes[1]:
-        along = at.coeff(col).const == 1
+        along = at.coeff(col).const == spacing
     else:
         along = lanes is Lanes.ROW and at.coeff(row).const == 1
-    return along and all(_is_cut(guard.index, row, col) for guard in load.guards)
+    return along and all(_is_cut(guard.index, lanes, row, col, spacing) for guard in load.guards)
 
 
 def clipped_copy(
@@ -110,13 +46,12 @@ def clipped_copy(
     row: str,
     col: str,
     n: str,
+    spacing: int = 1,
 ) -> str:
-    """The copy into `{d}`; axes are bound to where the tile starts."""
-    shape = {
-        Lanes.FULL: ("rows", "cols", "pitch"),
-        Lanes.COL: ("1", "cols", "pitch"),
-        Lanes.ROW: ("1", "rows", "rows"),
-    }[lanes]
+    """The copy into `{d}`; axes are bound to where the tile starts. Columns that are `spacing`
+    apart come with all that lies between them."""
+    shape = tile_shape(lanes, spacing)
+    n = n if spacing == 1 else f"{spacing} * {n}"
     stride = load.at.coeff(row).text() if lanes is Lanes.FULL and row else "0"
     at = addresses.offset(load.at, bound)
     lines = [
@@ -128,11 +63,27 @@ def clipped_copy(
     return "\n".join(["{", *("    " + line for line in lines), "}"])
 
 
-def _is_cut(index: Index, row: str, col: str) -> bool:
-    """Whether a guard's index runs with one axis of the tile at most, step by step."""
+def tile_shape(lanes: Lanes, spacing: int = 1) -> tuple[str, str, str]:
+    """Rows, columns and pitch of a copy of a tile, as text; with all that lies between columns."""
+    if lanes is Lanes.ROW:
+        return "1", "rows", "rows"
+    rows = {Lanes.FULL: "rows", Lanes.COL: "1"}[lanes]
+    if spacing == 1:
+        return rows, "cols", "pitch"
+    return rows, f"(cols - 1) * {spacing} + 1", f"{spacing} * pitch"
+
+
+def _is_cut(index: Index, lanes: Lanes, row: str, col: str, spacing: int) -> bool:
+    """Whether a guard's index runs with one axis of the tile at most: with the copied columns step
+    by step, with rows upwards."""
     inside = [axis for axis in (row, col) if axis and index.coeff(axis)]
     plain = all(isinstance(term, AxisTerm) for term, _ in index.terms)
-    return plain and len(inside) <= 1 and all(index.coeff(axis) == 1 for axis in inside)
+    if not plain or len(inside) > 1:
+        return False
+    if col in inside:
+        return index.coeff(col) == spacing
+    is_step = lanes is Lanes.ROW
+    return all(index.coeff(row) == 1 if is_step else index.coeff(row) > 0 for _ in inside)
 
 
 def _narrowed(
@@ -145,6 +96,10 @@ def _narrowed(
     if along_col or (along_row and lanes is Lanes.ROW):
         return f"Narrow(colLow, colHigh, {limits});"
     if along_row:
+        step = guard.index.coeff(row)
+        if step > 1:  # rounded up: the first row at or beyond each limit
+            ends = (f"{guard.low} - ({base})", f"{dim_text(guard.high)} - ({base})")
+            limits = ", ".join(f"-FloorDivide(-({end}), {step})" for end in ends)
         return f"Narrow(rowLow, rowHigh, {limits});"
     return f"rowHigh = {addresses.guarded([guard], bound)} ? rowHigh : rowLow;"
 

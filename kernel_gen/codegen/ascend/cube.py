@@ -7,15 +7,17 @@ from functools import lru_cache
 
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.check import refuse_nest
-from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand, can_load
+from kernel_gen.codegen.ascend.chunks import chunked
+from kernel_gen.codegen.ascend.cube_loads import can_load
+from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand
 from kernel_gen.codegen.ascend.cube_tiling import Blocks
 from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.plan import Sections, limits_of
-from kernel_gen.codegen.ascend.product import SplitNest, chunked, split
+from kernel_gen.codegen.ascend.product import SplitNest, split
 from kernel_gen.codegen.ascend.shape import shaped
-from kernel_gen.codegen.ascend.vector import LANES, places_of
+from kernel_gen.codegen.ascend.vector import LANES, places_of, starting_points
 from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest, Linear, Poly, product
 from kernel_gen.codegen.source import KernelSource
@@ -72,7 +74,9 @@ class CubeTemplate:
             "column": 0, "row": 0, "lanes": 0, "buffers": 2, "cores": cores, "walk": "whole",
             "tileM": 0, "tileN": 0, "stages": 0,
         }  # fmt: skip
-        return Space(parameters, (tuple(first.items()),))
+        parts = _split(nest)
+        alone = isinstance(parts, SplitNest) and parts.prologue is None and parts.epilogue is None
+        return Space(parameters, starting_points(first)[: 1 if alone else 2])
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         schedule = Schedule(self.name, decisions(point))

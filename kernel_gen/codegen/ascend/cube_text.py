@@ -9,10 +9,6 @@
 
 L0C holds two strips. The second one is a chunk of k behind the first, so that one strip has time to
 leave L0C while the other, or the next tile's first, is multiplied.
-
-Fractals hold 16 rows of 32 B. L0A wants them row by row (ZZ), L0B column by column (ZN): an
-operand whose k is contiguous in memory comes that way from the copy, others are transposed on the
-way to L0.
 """
 
 from __future__ import annotations
@@ -20,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.ascend.addresses import Place
+from kernel_gen.codegen.ascend.cube_loads import LOAD_A, LOAD_B
 from kernel_gen.codegen.ascend.cube_tiling import Blocks
 from kernel_gen.codegen.cpu.linear import Poly
 
@@ -61,90 +58,6 @@ MOST_KEPT = 8
 # Flags: vector cores among themselves, to their cube core, cube cores among themselves, and back to
 # the vector cores.
 WRITTEN, PREPARED, MULTIPLIED, READY = 3, 0, 1, 2
-
-_LOAD_A = {
-    # m blocks of k fractals each, `mFractals` apart
-    (True, 2): """\
-for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
-    LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
-             LoadData2DParams(0, static_cast<uint8_t>(kBlocks),
-                              static_cast<uint16_t>(UpTo(m, 16) / 16), 0, 0, false, 0));
-}""",
-    (False, 2): """\
-for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
-    LoadData(a2[i * kBlocks * fractal], a1[i * UpTo(kLength, 16) * 16 + k0 * 16],
-             LoadData2DParams(0, static_cast<uint8_t>(kBlocks), 1, 0, 0, true, 0));
-}""",
-}
-_LOAD_B = {
-    (True, 2): """\
-for (int32_t i = 0; i < kBlocks; i++) {
-    LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * UpTo(n, 16) * c0 + n1 * c0],
-             LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
-}""",
-    (False, 2): """\
-for (int32_t i = 0; i < kBlocks; i++) {
-    LoadData(b2[i * nFractals * fractal], b1[n1 * UpTo(kLength, 16) + (k0 / 16 + i) * fractal],
-             LoadData2DParams(0, static_cast<uint8_t>(nFractals),
-                              static_cast<uint16_t>(UpTo(kLength, 16) / 16), 0, 0, true, 0));
-}""",
-    # squares of two fractals, which lie side by side in slabs of 16 rows
-    (False, 4): """\
-for (int32_t i = 0; i < (kBlocks + 1) / 2; i++) {
-    LoadDataWithTranspose(b2[2 * i * nFractals * fractal],
-                          b1[(k0 + 16 * i) * UpTo(n, 16) + n1 * 16],
-                          LoadData2dTransposeParams(0, static_cast<uint8_t>(nFractals), 1, 0,
-                                                    static_cast<uint16_t>(nFractals - 1), 0));
-}""",
-}
-_LOAD_A[True, 4] = _LOAD_A[True, 2]
-_LOAD_B[True, 4] = _LOAD_B[True, 2]
-
-
-def can_load(left: bool, k_contiguous: bool, size: int) -> bool:
-    """Whether an operand of this layout and element size can be read."""
-    return (k_contiguous, size) in (_LOAD_A if left else _LOAD_B)
-
-
-CUBE_FUNCTIONS: dict[str, str] = {
-    "CopyFractals": """\
-// `rows` rows of `cols` elements to columns of fractals in L1, with rows rounded up to 16: those
-// beyond are zero.
-template <typename T>
-__aicore__ inline void CopyFractals(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
-                                    int32_t cols, int64_t stride)
-{
-    const int32_t padded = UpTo(rows, 16);
-    if (padded != rows) {
-        const int32_t blocks = UpTo(cols, kBlock<T>) / kBlock<T> * padded;
-        Fill(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
-        PipeBarrier<PIPE_MTE2>();
-    }
-    DataCopy(d, x,
-             Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(cols), 0,
-                         static_cast<uint16_t>(stride), static_cast<uint16_t>(padded), 1, 0));
-}""",
-    "CopySlabs": """\
-// The same in slabs of 16 rows, each with its fractals side by side.
-template <typename T>
-__aicore__ inline void CopySlabs(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
-                                 int32_t cols, int64_t stride)
-{
-    const int32_t slab = 16 * UpTo(cols, 16);
-    if (rows % 16 != 0 || cols % 16 != 0) {
-        const int32_t blocks = UpTo(rows, 16) / 16 * slab / kBlock<T>;
-        Fill(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
-        PipeBarrier<PIPE_MTE2>();
-    }
-    for (int32_t r = 0; r < rows; r += 16) {
-        DataCopy(d[r / 16 * slab], x[r * stride],
-                 Nd2NzParams(1, static_cast<uint16_t>(AtMost(16, rows - r)),
-                             static_cast<uint16_t>(cols), 0, static_cast<uint16_t>(stride), 16,
-                             1, 0));
-    }
-}""",
-}
-"""Device functions, as in `device.FUNCTIONS`."""
 
 
 def cube_method(p: CubePhase) -> list[str]:
@@ -311,10 +224,10 @@ def _strip(p: CubePhase, kind: str) -> list[str]:
         "    const int32_t k = AtMost(tileK, kLength - k0);",
         "    const int32_t kBlocks = UpTo(k, c0) / c0;",
         f"    LocalTensor<{kind}> a2 = a2Queue.AllocTensor<{kind}>();",
-        *_indented([_LOAD_A[p.lhs.k_contiguous, p.size]], 4),
+        *_indented([LOAD_A[p.lhs.k_contiguous, p.size]], 4),
         "    a2Queue.EnQue(a2);",
         f"    LocalTensor<{kind}> b2 = b2Queue.AllocTensor<{kind}>();",
-        *_indented([_LOAD_B[p.rhs.k_contiguous, p.size]], 4),
+        *_indented([LOAD_B[p.rhs.k_contiguous, p.size]], 4),
         "    b2Queue.EnQue(b2);",
         f"    a2 = a2Queue.DeQue<{kind}>();",
         f"    b2 = b2Queue.DeQue<{kind}>();",

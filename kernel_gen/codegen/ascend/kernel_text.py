@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernel_gen.codegen.ascend.clipped import CLIPPED_COPIES
-from kernel_gen.codegen.ascend.cube_text import CUBE_FUNCTIONS, CubePhase, cube_method
-from kernel_gen.codegen.ascend.device import FUNCTIONS, PRELUDE, needed
+from kernel_gen.codegen.ascend.cube_text import CubePhase, cube_method
+from kernel_gen.codegen.ascend.device.basics import PRELUDE
+from kernel_gen.codegen.ascend.device.library import FUNCTIONS, needed
 from kernel_gen.codegen.ascend.entry_text import entry
 from kernel_gen.codegen.ascend.layout import Room
-from kernel_gen.codegen.ascend.memory import COPIES, STORED
+from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import bytes_text
@@ -18,8 +18,6 @@ from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.cpu.linear import FlatNest, Poly, dim_text
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, Reduce
 from kernel_gen.ir.types import Sym
-
-FUNCTIONS.update(COPIES | CLIPPED_COPIES | CUBE_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,24 @@ last time before the other is written. Queues give each load and store its own d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kernel_gen.codegen.ascend.banks import second_half
-from kernel_gen.codegen.ascend.steps import SIZES, Body, Lanes, Loop, Step, Value, steps_of
+from kernel_gen.codegen.ascend.printer import Printer
+from kernel_gen.codegen.ascend.steps import (
+    SIZES,
+    SPACED,
+    Body,
+    Lanes,
+    Loop,
+    Step,
+    Value,
+    steps_of,
+)
 from kernel_gen.errors import InternalError
 
-_TOKEN = re.compile(r"@(\d+)@")
-BARRIER = "PipeBarrier<PIPE_V>();"
+MOST_QUEUES = 6  # of each kind: event ids 6 and 7 of a pair of pipes are reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,9 @@ def lay_out(body: Body, depth: int, indent: str) -> Layout:
     layout = Layout()
     names = _assign(body, ends, layout, depth)
     layout.late = second_half(steps_of(body), names)
-    _Printer(layout, names, ends).block(body, indent)
+    printer = Printer(names, ends)
+    printer.block(body, indent)
+    layout.lines = printer.lines
     return layout
 
 
@@ -103,6 +113,8 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
     free: dict[tuple[Lanes, int], list[str]] = {}
     busy: list[tuple[int, tuple[Lanes, int], str]] = []
     names: dict[int, str] = {}
+    scratch: list[tuple[int, Value]] = []
+    taken: dict[str, list[tuple[int, int]]] = {}
     for position, item, _ in _numbered(body):
         if isinstance(item, Loop):
             continue
@@ -111,6 +123,9 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
             free.setdefault(entry[1], []).append(entry[2])
         for value in item.writes:
             if value.number in names:
+                continue
+            if value.lanes is Lanes.HALF:
+                scratch.append((position, value))
                 continue
             kind = (value.lanes, SIZES[value.ctype])
             dying = _overwritten(item, ends, names, kind, position)
@@ -128,7 +143,30 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
                 layout.buffers.append(room)
                 names[value.number] = room.name
                 busy.append((ends[value.number], kind, room.name))
+            taken.setdefault(names[value.number], []).append((position, ends[value.number]))
+    for position, value in scratch:
+        names[value.number] = _scratch(position, value, layout, taken)
     return names
+
+
+def _scratch(
+    position: int, value: Value, layout: Layout, taken: dict[str, list[tuple[int, int]]]
+) -> str:
+    """The room of a fold's scratch, which lives for one step: that of a tile that nothing reads
+    afterwards, be it the folded one, or a room of its own."""
+    size = SIZES[value.ctype]
+    for room in layout.buffers:
+        held = [low for low, high in taken[room.name] if low <= position < high]
+        written = [low for low, _ in taken[room.name] if low == position]
+        if room.lanes is Lanes.FULL and room.size == size and not held and not written:
+            return room.name
+    for room in layout.buffers:
+        if room.lanes is Lanes.HALF and room.size == size:
+            return room.name
+    room = Room(f"buffer{len(layout.buffers)}", Lanes.HALF, size)
+    layout.buffers.append(room)
+    taken[room.name] = []
+    return room.name
 
 
 def _overwritten(
@@ -157,95 +195,23 @@ def _queue(layout: Layout, value: Value, depth: int) -> str:
     size = SIZES[value.ctype]
     for number, room in enumerate(rooms):
         if room.name == name:
-            widest = max(room.size, size)
-            lanes = Lanes.FULL if value.lanes is not room.lanes else room.lanes
-            rooms[number] = Room(name, lanes, widest, room.depth)
+            rooms[number] = _for_both(room, value.lanes, size)
             return name
     rooms.append(Room(name, value.lanes, size, 1 if value.once else depth))
     return name
 
 
-# ---- printing ------------------------------------------------------------------------------------
+_LARGER = (Lanes.FULL, *SPACED.values(), Lanes.CROSS)
 
 
-class _Printer:
-    """Prints steps; declares values where they are written first, frees queue tensors after use."""
-
-    def __init__(self, layout: Layout, names: dict[int, str], ends: dict[int, int]) -> None:
-        self._layout = layout
-        self._rooms = names
-        self._ends = ends
-        self._depths: dict[int, int] = {}  # loops around the declaration of a value
-        self._live: dict[int, Value] = {}  # tensors of input queues that are to be freed
-        self._depth = 0
-        self._position = 0
-        self._read: set[str] = set()
-        self._written: set[str] = set()
-
-    def block(self, body: Body, indent: str) -> None:
-        for item in body:
-            if isinstance(item, Loop):
-                self._loop(item, indent)
-            else:
-                self._step(item, indent)
-
-    def _loop(self, loop: Loop, indent: str) -> None:
-        known = (set(self._read), set(self._written))
-        self._put(indent, loop.head)
-        self._depth += 1
-        self.block(loop.body, indent + "    ")
-        self._depth -= 1
-        self._put(indent + "    ", BARRIER)
-        self._put(indent, "}")
-        self._read, self._written = known
-        self._free(indent)
-
-    def _step(self, step: Step, indent: str) -> None:
-        if step.vector:
-            self._order(step, indent)
-        for value in step.writes:
-            if value.number not in self._depths:
-                self._depths[value.number] = self._depth
-                self._declare(value, indent)
-        text = _TOKEN.sub(lambda found: _name(int(found[1])), step.text)
-        for line in text.splitlines():
-            self._put(indent, line)
-        self._position += 1
-        self._free(indent)
-
-    def _free(self, indent: str) -> None:
-        """Frees tensors that nothing reads any more, in the block that allocated them."""
-        for number in list(self._live):
-            if self._depths[number] == self._depth and self._ends[number] < self._position:
-                del self._live[number]
-                self._put(indent, f"{self._rooms[number]}.FreeTensor({_name(number)});")
-
-    def _order(self, step: Step, indent: str) -> None:
-        """A barrier if the step touches what an instruction in flight writes, or writes what one
-        reads."""
-        reads = {self._place(v) for v in step.reads}
-        writes = {self._place(v) for v in step.writes}
-        if (reads | writes) & self._written or writes & self._read:
-            self._put(indent, BARRIER)
-            self._read, self._written = set(), set()
-        self._read |= reads
-        self._written |= writes
-
-    def _place(self, value: Value) -> str:
-        return self._rooms[value.number] if value.home == "calc" else f"@{value.number}"
-
-    def _declare(self, value: Value, indent: str) -> None:
-        if value.home == "in":
-            self._live[value.number] = value
-            return  # its step allocates it
-        kind = "uint8_t" if value.ctype == "bits" else value.ctype
-        name, room = _name(value.number), self._rooms[value.number]
-        call = f"{room}.AllocTensor<{kind}>()" if value.home == "out" else f"{room}.Get<{kind}>()"
-        self._put(indent, f"LocalTensor<{kind}> {name} = {call};")
-
-    def _put(self, indent: str, line: str) -> None:
-        self._layout.lines.append(f"{indent}{line}" if line else "")
-
-
-def _name(number: int) -> str:
-    return f"v{number}"
+def _for_both(room: Room, lanes: Lanes, size: int) -> Room:
+    """A queue's room that also holds tensors of other lanes: the larger ones, or a whole tile. A
+    transposed tile is no larger than a spaced one of its lanes."""
+    widest = max(room.size, size)
+    if room.lanes is lanes:
+        return Room(room.name, lanes, widest, room.depth)
+    both = {room.lanes, lanes}
+    if Lanes.CROSS in both and both & set(SPACED.values()):
+        widest *= max(SPACED)
+    ranks = [_LARGER.index(kind) if kind in _LARGER else 0 for kind in both]
+    return Room(room.name, _LARGER[max(ranks)], widest, room.depth)

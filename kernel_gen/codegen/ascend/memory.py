@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
-from kernel_gen.codegen.ascend.clipped import clipped_copy, clips
-from kernel_gen.codegen.ascend.steps import Lanes, Value
+from kernel_gen.codegen.ascend.clipped import clipped_copy, clips, tile_shape
+from kernel_gen.codegen.ascend.steps import SPACED, Lanes, Value
 from kernel_gen.codegen.ascend.writer import HELD, Writer, literal
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
 from kernel_gen.ir.arrays import numpy_dtype
@@ -20,109 +20,6 @@ STORED = {
     DType.BOOL: "uint8_t",
 }  # fmt: skip
 """Type of a buffer's elements in global memory."""
-
-COPIES = {
-    "CopyIn": """\
-// Rows of `cols` elements, `stride` apart in memory, to rows of `pitch` lanes. All `n` lanes get a
-// value: what the copy does not reach is zero.
-template <typename T>
-__aicore__ inline void CopyIn(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
-                              int32_t cols, int32_t pitch, int64_t stride, int32_t n)
-{
-    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
-    constexpr bool canPad = size < 8;
-    const int32_t right = canPad && rows > 1 ? AtMost(pitch - cols, kBlock<T>) : 0;
-    const int32_t width = UpTo(cols + right, kBlock<T>);
-    if (rows == 1 ? width < n : (width < pitch || rows * pitch < n)) {
-        PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
-        Duplicate(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0), n * size / 2);
-        WaitFor<HardEvent::V_MTE2>();
-    }
-    const DataCopyPadExtParams<T> pad(right > 0, 0, static_cast<uint8_t>(right), T{});
-    const int64_t gap = (stride - cols) * size;
-    if (rows == 1 || (gap >= 0 && gap < 0x7fffffff)) {
-        const uint32_t apart = rows == 1 ? 0 : static_cast<uint32_t>(gap);
-        const uint32_t skip = rows == 1 ? 0 : static_cast<uint32_t>((pitch - width) / kBlock<T>);
-        DataCopyPad(d, x,
-                    DataCopyExtParams(static_cast<uint16_t>(rows),
-                                      static_cast<uint32_t>(cols * size), apart, skip, 0),
-                    pad);
-        return;
-    }
-    for (int32_t r = 0; r < rows; r++) {
-        DataCopyPad(d[r * pitch], x[r * stride],
-                    DataCopyExtParams(1, static_cast<uint32_t>(cols * size), 0, 0, 0), pad);
-    }
-}""",
-    "CopyOut": """\
-// Rows of `cols` elements, `pitch` lanes apart, to rows `stride` apart in memory.
-template <typename T>
-__aicore__ inline void CopyOut(const GlobalTensor<T> &y, const LocalTensor<T> &d, int32_t rows,
-                               int32_t cols, int32_t pitch, int64_t stride)
-{
-    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
-    const uint32_t bytes = static_cast<uint32_t>(cols * size);
-    const int64_t gap = (stride - cols) * size;
-    if (rows == 1 || (gap >= 0 && gap < 0x7fffffff)) {
-        const uint32_t apart = rows == 1 ? 0 : static_cast<uint32_t>(gap);
-        const uint32_t skip =
-            rows == 1 ? 0 : static_cast<uint32_t>((pitch - UpTo(cols, kBlock<T>)) / kBlock<T>);
-        DataCopyPad(y, d, DataCopyExtParams(static_cast<uint16_t>(rows), bytes, skip, apart, 0));
-        return;
-    }
-    for (int32_t r = 0; r < rows; r++) {
-        DataCopyPad(y[r * stride], d[r * pitch], DataCopyExtParams(1, bytes, 0, 0, 0));
-    }
-}""",
-    "CopyBlocks": """\
-// The first lane of each block to elements `stride` apart in memory.
-template <typename T>
-__aicore__ inline void CopyBlocks(const GlobalTensor<T> &y, const LocalTensor<T> &d, int32_t rows,
-                                  int64_t stride)
-{
-    constexpr uint32_t size = static_cast<uint32_t>(sizeof(T));
-    const uint32_t apart = static_cast<uint32_t>((stride - 1) * static_cast<int64_t>(size));
-    DataCopyPad(y, d, DataCopyExtParams(static_cast<uint16_t>(rows), size, 0, apart, 0));
-}""",
-    "CrossOffsets": """\
-// Byte offsets that turn a tile of `pitch` rows, `across` lanes apart, into its transpose.
-template <typename T>
-__aicore__ inline void CrossOffsets(const LocalTensor<int32_t> &d, int32_t height, int32_t pitch,
-                                    int32_t across, int32_t n)
-{
-    constexpr int32_t size = static_cast<int32_t>(sizeof(T));
-    CreateVecIndex(d, static_cast<int32_t>(0), static_cast<uint32_t>(pitch));
-    PipeBarrier<PIPE_V>();
-    Muls(d, d, across * size, pitch);
-    PipeBarrier<PIPE_V>();
-    for (int32_t r = 1; r < height; r++) {
-        Adds(d[r * pitch], d, r * size, pitch);
-    }
-    PadLanes(d, height * pitch, n);
-}""",
-    "BlockOffsets": """\
-// Byte offsets of the first lane of each block.
-__aicore__ inline void BlockOffsets(const LocalTensor<int32_t> &d, int32_t n)
-{
-    CreateVecIndex(d, static_cast<int32_t>(0), static_cast<uint32_t>(n));
-    PipeBarrier<PIPE_V>();
-    Muls(d, d, static_cast<int32_t>(32), n);
-}""",
-    "CopyInBlocks": """\
-// Elements `stride` apart in memory, each to the start of a block.
-template <typename T>
-__aicore__ inline void CopyInBlocks(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
-                                    int64_t stride)
-{
-    constexpr int64_t size = static_cast<int64_t>(sizeof(T));
-    DataCopyPad(d, x,
-                DataCopyExtParams(static_cast<uint16_t>(rows), static_cast<uint32_t>(size),
-                                  static_cast<uint32_t>((stride - 1) * size), 0, 0),
-                DataCopyPadExtParams<T>(false, 0, 0, T{}));
-}""",
-}
-"""Device functions, as in `device.FUNCTIONS`."""
-
 
 _GATHERED = ("float", "half", "int32_t", "int16_t", "bfloat16_t")
 _FAR = 1 << 28  # elements between rows that a copy can step over
@@ -152,6 +49,9 @@ class Reader:
                 load, place, lanes, self._addresses, bound, row, col, self.w.count(lanes)
             )
             return self._queued(place.ctype, lanes, queue, copy)
+        apart = self._spacing(load, place, lanes)
+        if apart > 1:
+            return self._spaced(load, place, lanes, bound, queue, apart)
         if not load.guards and load.at.is_affine_in(col):
             stride = load.at.coeff(col)
             indirect = any(self._lives_on(s, col) for s in load.at.statements())
@@ -183,6 +83,51 @@ class Reader:
             Lanes.FULL,
         )
         return self._gathered(tile, offsets, Lanes.FULL, "n")
+
+    def _spacing(self, load: FlatLoad, place: Place, lanes: Lanes) -> int:
+        """Elements between neighbouring columns of a tile in memory where it pays to copy what lies
+        between them as well; else 1."""
+        at, row, col = load.at, self._row or "", self._col
+        if not lanes.axes[1] or not at.is_affine_in(col) or place.ctype not in _GATHERED:
+            return 1
+        apart = at.coeff(col).const
+        direct = at.is_affine_in(row) and not at.statements()
+        if apart not in SPACED or not direct:
+            return 1
+        if load.guards:
+            return apart if clips(load, place, lanes, row, col, apart) else 1
+        is_crossed = lanes is Lanes.FULL and at.coeff(row).const == 1
+        return 1 if is_crossed else apart
+
+    def _spaced(
+        self,
+        load: FlatLoad,
+        place: Place,
+        lanes: Lanes,
+        bound: Mapping[str, str],
+        queue: int,
+        apart: int,
+    ) -> Value:
+        """A tile whose columns are `apart` elements apart: copied with what lies between, then
+        gathered."""
+        n = self.w.count(lanes)
+        if load.guards:
+            copy = clipped_copy(
+                load, place, lanes, self._addresses, bound, self._row or "", self._col, n, apart
+            )
+        else:
+            at = self._addresses.offset(load.at, bound)
+            rows, cols, pitch = tile_shape(lanes, apart)
+            stride = load.at.coeff(self._row).text() if lanes is Lanes.FULL and self._row else "0"
+            copy = (
+                f"CopyIn({{d}}, {place.name}[{at}], {rows}, {cols}, {pitch}, {stride}, "
+                f"{apart} * {n});"
+            )
+        tile = self._queued(place.ctype, SPACED[apart], queue, copy)
+        offsets = self._table(
+            f"SpacedOffsets<{place.ctype}>({{d}}, {apart}, tileLanes);", Lanes.FULL
+        )
+        return self._gathered(tile, offsets, lanes, n)
 
     def _strided(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
         """A row vector from places apart: a block for each element, then gathered."""

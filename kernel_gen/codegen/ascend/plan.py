@@ -14,7 +14,7 @@ from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.ascend.cube_text import CubePhase
 from kernel_gen.codegen.ascend.kernel_text import PhaseVariants, WorkTensor
 from kernel_gen.codegen.ascend.memory import STORED
-from kernel_gen.codegen.ascend.phase import PhaseEmitter, PhaseText, Shared
+from kernel_gen.codegen.ascend.phase import PhaseEmitter, PhaseText
 from kernel_gen.codegen.ascend.roles import (
     NO_COLUMN,
     Roles,
@@ -25,7 +25,8 @@ from kernel_gen.codegen.ascend.roles import (
 )
 from kernel_gen.codegen.ascend.rooms import total_bytes
 from kernel_gen.codegen.ascend.split_reduce import PART, SplitReduce, parts_bytes
-from kernel_gen.codegen.ascend.tiling_text import Limits
+from kernel_gen.codegen.ascend.stores import Shared
+from kernel_gen.codegen.ascend.vector_tiling import Limits
 from kernel_gen.codegen.ascend.writer import HELD, UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest, FlatStore, Linear, Poly, product
 from kernel_gen.codegen.cpu.phases import Phase, plan_phases

@@ -21,34 +21,24 @@ from kernel_gen.codegen.ascend.joined import (
     join,
     with_joined,
 )
+from kernel_gen.codegen.ascend.product_axes import ProductAxes, contraction, product_axes
 from kernel_gen.codegen.ascend.shape import Shaped
+from kernel_gen.codegen.ascend.steps import SPACED
 from kernel_gen.codegen.cpu.linear import (
     FlatLoad,
     FlatNest,
     FlatStore,
     Linear,
-    Poly,
     product,
 )
-from kernel_gen.codegen.cpu.phases import closure, plan_phases
-from kernel_gen.codegen.cpu.simplify import map_accesses
+from kernel_gen.codegen.cpu.phases import closure
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm
-from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Contract, IndexValue
-from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Contract
+from kernel_gen.ir.types import TensorType
 
 _NARROW = (DType.F16, DType.BF16)
-
-
-@dataclass(frozen=True, slots=True)
-class ProductAxes:
-    """Roles of a product's axes: of both operands, of one each, summed."""
-
-    batch: tuple[str, ...]
-    m: str | None
-    n: str | None
-    k: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +59,6 @@ class SplitNest:
     rhs: Linear
     result: Linear
     relu: bool
-
-
-def contraction(nest: FlatNest) -> int | Refusal:
-    """The position of the only product of a nest."""
-    found = [i for i, s in enumerate(nest.statements) if isinstance(s, Contract)]
-    if not found:
-        return Refusal("no-product", "the nest multiplies no matrices")
-    if len(found) > 1:
-        return Refusal("products-chained", "a kernel for the NPU holds one matrix product")
-    return found[0]
-
-
-def product_axes(nest: FlatNest, at: int) -> ProductAxes | Refusal:
-    """Roles of the axes; more than one of an operand's own count as batch, the innermost stays."""
-    c = nest.statements[at]
-    assert isinstance(c, Contract)
-    live = nest.statement_axes()
-    left, right = live[c.lhs], live[c.rhs]
-    if len(c.axes) != 1 or c.axes[0] not in left & right:
-        return Refusal("operand-layout", f"the product sums over {c.axes}")
-    k = c.axes[0]
-    order = [a.name for a in nest.axes]
-    own_left = [a for a in order if a in left - right]
-    own_right = [a for a in order if a in right - left]
-    batch = [a for a in order if a in left & right and a != k] + own_left[:-1] + own_right[:-1]
-    return ProductAxes(
-        tuple(a for a in order if a in batch),
-        own_left[-1] if own_left else None,
-        own_right[-1] if own_right else None,
-        k,
-    )
 
 
 def _lies_along_rows(axes: ProductAxes, result: Linear) -> bool:
@@ -170,7 +129,7 @@ class _Splitter:
         batch = [a for a in order if a in both and a not in summed]
         operands, inner = [], []
         for number, own in zip((c.lhs, c.rhs), sides, strict=True):
-            if self._is_strided(number, own[-1]):
+            if self._is_scattered(number, own[-1]):
                 return Refusal("operand-layout", "a strided window is read element by element")
             buffer, where, last = self._gathered(number, batch, own, summed, result, kind)
             operands.append((buffer, join(where, summed, SUMMED)))
@@ -202,14 +161,15 @@ class _Splitter:
                     return True
         return False
 
-    def _is_strided(self, number: int, last: str) -> bool:
-        """Whether neighbours along an operand's last axis are none in memory, and it is no matrix
-        that is read the other way."""
+    def _is_scattered(self, number: int, last: str) -> bool:
+        """Whether neighbours along an operand's last axis lie too far apart in memory to be read
+        with what is between them, and it is no matrix that is read the other way."""
         s = self._nest.statements[number]
         if not isinstance(s, FlatLoad):
             return False
         steps = [s.at.coeff(axis).const for axis in s.at.axes()]
-        return s.at.coeff(last).const != 1 and (bool(s.guards) or 1 not in steps)
+        near = s.at.coeff(last).const in (1, *SPACED)
+        return not near and (bool(s.guards) or 1 not in steps)
 
     def _gathered(
         self, number: int, batch: list[str], own: list[str], summed: list[str], result: Linear,
@@ -310,31 +270,6 @@ class _Splitter:
         load = FlatLoad(out, result, nest.statements[at].dtype)
         statements = (*nest.statements[:at], load, *nest.statements[at + 1 :])
         return _pruned(nest, self._buffers, statements, nest.stores), out, result
-
-
-LOW, COUNT = Sym("s9997"), Sym("s9998")
-"""First row and number of rows of the chunk at hand, where a product runs in chunks of rows."""
-
-
-def chunked(nest: FlatNest, axis: str) -> FlatNest | None:
-    """The nest over a chunk of `axis`, offsets moved by its first row; None where the axis is not
-    an outer one everywhere, or where more than offsets depends on it."""
-    if any(axis not in phase.outer for phase in plan_phases(nest)):
-        return None
-    for s in nest.statements:
-        if isinstance(s, IndexValue) and axis in s.index.axes():
-            return None
-    for access in nest.accesses():
-        guarded = any(axis in g.index.axes() for g in access.guards)
-        if guarded or access.at.statements() or not access.at.is_affine_in(axis):
-            return None
-
-    def moved(at: Linear) -> Linear:
-        return Linear(at.terms, at.const + at.coeff(axis) * Poly.of(LOW))
-
-    shifted = map_accesses(nest, moved, lambda index: index)
-    axes = tuple(Axis(a.name, COUNT) if a.name == axis else a for a in nest.axes)
-    return replace(shifted, axes=axes)
 
 
 def _pruned(

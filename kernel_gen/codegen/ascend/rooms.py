@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kernel_gen.codegen.ascend.banks import HALF_BYTES, SET_BYTES
 from kernel_gen.codegen.ascend.layout import GAP, Room
-from kernel_gen.codegen.ascend.steps import Lanes
+from kernel_gen.codegen.ascend.steps import SPACED, Lanes
 
 _LANES = {
     Lanes.FULL: "tileLanes",
@@ -15,7 +15,8 @@ _LANES = {
     Lanes.ROW: "tileRows",
     Lanes.WIDE: "tileHeight * 64",
     Lanes.CROSS: "tileCross",
-    Lanes.HALF: "UpTo(pitch / 2, 64)",
+    Lanes.HALF: "UpTo(tileLanes / 2, 64)",
+    **{lanes: f"tileLanes * {apart}" for apart, lanes in SPACED.items()},
 }
 
 
@@ -47,8 +48,9 @@ def room_bytes(room: Room, height: int, width: int, align: int, unit_lanes: int)
         Lanes.COL: up(pitch, unit_lanes),
         Lanes.ROW: up(height, unit_lanes),
         Lanes.WIDE: height * 64,
-        Lanes.HALF: up(pitch // 2, 64),
+        Lanes.HALF: up(up(height * pitch, unit_lanes) // 2, 64),
         Lanes.CROSS: up(pitch * up(height, 16), unit_lanes),
+        **{lanes: up(height * pitch, unit_lanes) * apart for apart, lanes in SPACED.items()},
     }.get(room.lanes, unit_lanes)
     if room.lanes is Lanes.BLOCKS:
         return up(up(height, 8) * 32, SET_BYTES)

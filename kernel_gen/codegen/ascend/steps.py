@@ -20,15 +20,22 @@ class Lanes(StrEnum):
     COL = "col"  # one element per column
     ONE = "one"
     WIDE = "wide"  # 64 elements per row: partial sums
-    HALF = "half"  # half a row: a scratch row of sums
+    HALF = "half"  # half a tile: scratch of a fold, which may lie on the folded tile itself
     BLOCKS = "blocks"  # one block of 32 B per row, all lanes equal
     BLOCK = "block"  # 8 blocks of 32 B, all lanes equal
     CROSS = "cross"  # a transposed tile: `pitch` rows of `tileHeight` lanes, rounded up to 16
+    SPACED2 = "spaced2"  # a tile with 2, 3, 4 lanes for each of its own: what lies between too
+    SPACED3 = "spaced3"
+    SPACED4 = "spaced4"
 
     @property
     def axes(self) -> tuple[bool, bool]:
         """Whether the value lives on the row axis and on the column axis."""
         return self in (Lanes.FULL, Lanes.ROW), self in (Lanes.FULL, Lanes.COL)
+
+
+SPACED = {2: Lanes.SPACED2, 3: Lanes.SPACED3, 4: Lanes.SPACED4}
+"""Tiles as they lie in memory where neighbouring lanes are some elements apart."""
 
 
 def lanes_of(row: bool, col: bool) -> Lanes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +16,7 @@ from kernel_gen.codegen.ascend.plan import Sections, limits_of
 from kernel_gen.codegen.ascend.roles import column_axes
 from kernel_gen.codegen.ascend.shape import Shaped, shaped
 from kernel_gen.codegen.ascend.split_reduce import split_reduce
+from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.phases import plan_phases
@@ -25,8 +27,8 @@ from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
 
-LANES = (0, 512, 1024, 2048, 4096, 8192, 16384)
-"""Lanes of a tile at most; 0: the tiling function decides."""
+LANES = (0, 512, 1024, 2048, 4096, 8192, 16384, LARGEST)
+"""Lanes of a tile at most; 0: the tiling function decides; the last: the largest tile that fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class VectorTemplate:
         if self.reduces:
             first["walk"] = "whole"
             first["split"] = int(splittable and _few_rows(shape, cores))
-        return Space(tuple(parameters), (tuple(first.items()),))
+        return Space(tuple(parameters), starting_points(first))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         schedule = Schedule(self.name, decisions(point))
@@ -98,6 +100,12 @@ class VectorTemplate:
         except UnfitError as unfit:
             raise InvalidGraph(unfit.refusal.sentence) from unfit
         return delivered(plan, self.name, symbol, schedule, target)
+
+
+def starting_points(first: Mapping[str, Choice]) -> tuple[tuple[tuple[str, Choice], ...], ...]:
+    """The tiling function's own choice, then what a fixed heuristic would take: the largest tile,
+    on all cores."""
+    return tuple(first.items()), tuple({**first, "lanes": LARGEST}.items())
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernel_gen.codegen.ascend.steps import Body, Lanes, Loop, Step, Value, lanes_of
+from kernel_gen.codegen.ascend.steps import SIZES, Body, Lanes, Loop, Step, Value, lanes_of
 from kernel_gen.errors import InternalError, Refusal
 from kernel_gen.ir.dtype import DType
 
@@ -165,6 +165,12 @@ class Writer:
         text = f"RowWise{kind}({{d}}, {wide.token}, {blocks.token}, rows, pitch, n);"
         return self.lanewise(text, a.ctype, lanes, wide, blocks)
 
+    def copied(self, v: Value) -> Value:
+        """The same elements in a buffer of their own."""
+        blocks = f"rows * {32 // SIZES[v.ctype]}"
+        count = blocks if v.lanes is Lanes.BLOCKS else self.count(v.lanes)
+        return self.emit(f"DataCopy({{d}}, {v.token}, {count});", v.ctype, v.lanes, v)
+
     def fused(self, a: Value, b: Value, c: Value) -> Value:
         """a · b + c, rounded once, in the buffer of `a`, which nothing else reads. The others have
         the lanes of `a`, or those of a column where it is a tile."""
@@ -253,6 +259,12 @@ class Writer:
         )
         reads = (bits, a, b) if isinstance(b, Value) else (bits, a)
         return self.lanewise(text, a.ctype, a.lanes, *reads)
+
+    def negated(self, v: Value) -> Value:
+        """The opposite of a bool."""
+        if v.ctype == "bits":
+            return self.flipped(v)
+        return self.scalar("Adds", self.scalar("Muls", self.as_half(v), -1.0), 1.0)
 
     def as_half(self, v: Value) -> Value:
         """A bool as 0 or 1."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
-from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.ir.types import Sym, TensorType, ValueDomain
 
 F32, F16, BF16 = DType.F32, DType.F16, DType.BF16
 
@@ -52,6 +52,17 @@ def unary(op: str, *shape: int | str, dtype: DType = F32, **attributes: object) 
         lambda b: b.op(op, b.input(tensor(*shape, dtype=dtype)), **attributes),
         *(d for d in shape if isinstance(d, str)),
     )
+
+
+def binary(op: str, *shape: int, dtype: DType = F32, row: bool = False) -> Graph:
+    """One op on two inputs, the second positive and no zero, or one row of it."""
+
+    def build(b: GraphBuilder) -> int:
+        x = b.input(tensor(*shape, dtype=dtype))
+        other = tensor(*(shape[-1:] if row else shape), dtype=dtype)
+        return b.op(op, x, b.input(other, domain=ValueDomain(low=1)))
+
+    return graph(build)
 
 
 def concat(*shapes: tuple[int, ...], dim: int, dtype: DType = F32) -> Graph:
@@ -131,6 +142,21 @@ def sum_beside(rows: int, cols: int, more: int) -> Graph:
         x, y = b.input(tensor(rows, cols)), b.input(tensor(rows, more))
         total = b.op("sum", x, dims=(1,), keepdim=True)
         return b.op("concat", total, b.op("sigmoid", y), dim=1)
+
+    return graph(build)
+
+
+def every(*shape: int, step: int, pad: int = 0, dtype: DType = F32) -> Graph:
+    """|x[..., 1::step]|, x with zeros before and after its last axis."""
+
+    def build(b: GraphBuilder) -> int:
+        x = b.input(tensor(*shape, dtype=dtype))
+        zeros = (0,) * (len(shape) - 1)
+        if pad:
+            x = b.op("pad", x, low=(*zeros, pad), high=(*zeros, pad), value=0.0)
+        last = len(shape) - 1
+        picked = b.op("slice", x, dim=last, start=1, stop=shape[-1] + 2 * pad, step=step)
+        return b.op("abs", picked)
 
     return graph(build)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from kernel_gen.ascend.sim import SimResult, Simulator, build
 from kernel_gen.codegen.ascend.launch import Launch, Tiler, build_tiler, first_schedule
 from kernel_gen.codegen.ascend.registry import templates
 from kernel_gen.codegen.ascend.target import npu_target
+from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group
@@ -57,25 +59,37 @@ def memory(array: np.ndarray, kind: TensorType) -> np.ndarray:
     return flat
 
 
+def generated(nest: LoopNest, schedule: Schedule, target: str, symbol: str) -> KernelSource:
+    """The sources of a schedule's kernel."""
+    chip = npu_target(target)
+    template = next(t for t in templates(chip) if t.name == schedule.template)
+    return template.generate(nest, chip, schedule, symbol)
+
+
 @dataclass(slots=True)
 class AscendKernel:
-    """A kernel of a nest, built once, run for any dimensions."""
+    """A kernel of a nest, built once, run for any dimensions. `built` is a library that holds it
+    and its tiling function already, and its symbol there."""
 
     nest: LoopNest
     schedule: Schedule
     workdir: Path
     target: str = CHIP
+    built: tuple[Path, str] | None = None
     tiler: Tiler = field(init=False)
     simulator: Simulator = field(init=False)
     last: SimResult | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        target = npu_target(self.target)
-        template = next(t for t in templates(target) if t.name == self.schedule.template)
-        source = template.generate(self.nest, target, self.schedule, SYMBOL)
-        self.tiler = build_tiler(source, self.workdir)
-        library = build(dict(source.files[:2]), self.workdir)
-        self.simulator = Simulator(library, SYMBOL, load_chip(self.target))
+        if self.built is not None:
+            library, symbol = self.built
+            self.tiler = Tiler(ctypes.CDLL(str(library)), symbol)
+        else:
+            symbol = SYMBOL
+            source = generated(self.nest, self.schedule, self.target, symbol)
+            self.tiler = build_tiler(source, self.workdir)
+            library = build(dict(source.files[:2]), self.workdir)
+        self.simulator = Simulator(library, symbol, load_chip(self.target))
 
     def run(
         self, operands: Sequence[np.ndarray], symbols: Mapping[str, int] | None = None
@@ -115,16 +129,26 @@ def check_graph(
     schedule = schedule_of(made.nest, **choices)
     if isinstance(schedule, Refusal):
         return schedule
+    kernel = AscendKernel(made.nest, schedule, workdir)
+    compare(graph, inputs, made, kernel)
+    return kernel
+
+
+def compare(
+    graph: Graph, inputs: Sequence[np.ndarray], made: Lowered, kernel: AscendKernel
+) -> None:
+    """Runs the kernel of a whole graph and compares its outputs with the reference."""
     values = {i.value: a for i, a in zip(graph.inputs, inputs, strict=True)}
     for constant in graph.constants:
         values[constant.value] = constant_array(constant, graph.type_of(constant.value))
     pairs = list(zip(made.operands, made.nest.buffers, strict=True))
     reads = [values[v] for v, b in pairs if b.role is not BufferRole.OUTPUT]
-    kernel = AscendKernel(made.nest, schedule, workdir)
     writes = [v for v, b in pairs if b.role is BufferRole.OUTPUT]
     values.update(zip(writes, kernel.run(reads), strict=True))
     assert_outputs_match(graph, inputs, [values[o.value] for o in graph.outputs])
-    return kernel
 
 
-__all__ = ["AscendKernel", "Launch", "check_graph", "lowered", "memory", "schedule_of", "storage"]
+__all__ = [
+    "AscendKernel", "Launch", "check_graph", "compare", "generated", "lowered", "memory",
+    "schedule_of", "storage",
+]  # fmt: skip

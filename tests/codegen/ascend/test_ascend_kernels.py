@@ -14,7 +14,13 @@ from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from tests.codegen.ascend import ascend_graphs as g
-from tests.codegen.ascend.ascend_run import CHIP, check_graph, lowered, schedule_of
+from tests.codegen.ascend.ascend_run import (
+    CHIP,
+    AscendKernel,
+    check_graph,
+    lowered,
+    schedule_of,
+)
 from tests.strategies import random_input
 
 F16, BF16, F32 = DType.F16, DType.BF16, DType.F32
@@ -26,6 +32,14 @@ KERNELS: dict[str, Graph] = {
     "bias": g.bias_relu(33, 45, dtype=F16),
     "erf": g.unary("erf", 300),
     "tanh": g.unary("tanh", 300),
+    "pow": g.binary("pow", 9, 50),
+    "pow_rows_f16": g.binary("pow", 9, 50, dtype=F16, row=True),
+    "floor_div_i8": g.binary("floor_div", 9, 50, dtype=DType.I8),
+    "remainder_u8": g.binary("remainder", 9, 50, dtype=DType.U8),
+    "fmod_i16": g.binary("fmod", 9, 50, dtype=DType.I16),
+    "floor_div_i32": g.binary("floor_div", 40, 50, dtype=DType.I32),
+    "remainder_i32_rows": g.binary("remainder", 40, 50, dtype=DType.I32, row=True),
+    "fmod_i32": g.binary("fmod", 40, 50, dtype=DType.I32),
     "round_i8": g.unary("relu", 70, dtype=DType.I8),
     "not_bool": g.unary("logical_not", 70, dtype=DType.BOOL),
     "softmax": g.unary("softmax", 37, 1000, dim=1),
@@ -59,6 +73,13 @@ KERNELS: dict[str, Graph] = {
     "convolution_3x3": g.convolution(2, 16, 24, 9, 3),
     "convolution_3x3_relu": g.convolution(2, 16, 24, 9, 3, after="relu"),
     "convolution_3x3_sigmoid": g.convolution(1, 5, 7, 10, 3, after="sigmoid"),
+    "convolution_1x1_strided": g.convolution(2, 40, 24, 9, 1, 2),
+    "convolution_3x3_strided": g.convolution(2, 16, 24, 9, 3, 2),
+    "convolution_7x7_strided": g.convolution(2, 3, 16, 22, 7, 2, after="relu"),
+    "convolution_5x5_by_4": g.convolution(1, 3, 8, 20, 5, 4),
+    "every_other": g.every(7, 90, step=2),
+    "every_third_half": g.every(300, step=3, dtype=F16),
+    "every_other_padded": g.every(5, 40, step=2, pad=3),
     "norm_relu_matmul": g.norm_relu_matmul(50, 96, 40),
 }
 
@@ -73,6 +94,43 @@ def test_kernel_is_right(name: str, tmp_path: Path) -> None:
     graph = KERNELS[name]
     kernel = check_graph(graph, inputs_of(graph), tmp_path)
     assert not isinstance(kernel, Refusal), kernel.sentence
+
+
+def test_powers_at_the_edges_are_those_of_the_standard(tmp_path: Path) -> None:
+    """C's pow (ISO C, F.10.4.4): zeros, infinities, NaN, negative bases, exponents between."""
+    edges = np.array(
+        [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 2.5, np.inf, -np.inf, np.nan],
+        np.float32,
+    )  # fmt: skip
+    a, b = (x.reshape(-1).copy() for x in np.meshgrid(edges, edges))
+    made = lowered(g.binary("pow", a.size))
+    assert not isinstance(made, Refusal)
+    schedule = schedule_of(made.nest)
+    assert not isinstance(schedule, Refusal)
+    (have,) = AscendKernel(made.nest, schedule, tmp_path).run([a, b])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(have, np.power(a, b), rtol=2e-6)
+
+
+@pytest.mark.parametrize("op", ["floor_div", "remainder", "fmod"])
+def test_quotients_of_32_bits_are_exact(op: str, tmp_path: Path) -> None:
+    limits = np.iinfo(np.int32)
+    rng = np.random.default_rng(3)
+    sizes = 2 ** rng.integers(0, 31, (2, 40_000))
+    a, b = (rng.integers(-s, s, endpoint=True) for s in sizes)
+    near = rng.integers(-40_000, 40_000, 20_000) * (d := rng.integers(2, 50_000, 20_000))
+    ends = [limits.min, limits.min + 1, limits.max, limits.max - 1, -1, 1, 2, -2, 2**30, -(2**30)]
+    pairs = [(x, y) for x in (*ends, 0) for y in ends if (x, y) != (limits.min, -1)]
+    a = np.concatenate([a, near + rng.integers(-1, 2, 20_000), [p[0] for p in pairs]])
+    b = np.concatenate([np.where(b == 0, 7, b), d, [p[1] for p in pairs]])
+    a, b = a.astype(np.int32), b.astype(np.int32)
+    made = lowered(g.binary(op, a.size, dtype=DType.I32))
+    assert not isinstance(made, Refusal)
+    schedule = schedule_of(made.nest)
+    assert not isinstance(schedule, Refusal)
+    (have,) = AscendKernel(made.nest, schedule, tmp_path).run([a, b])
+    want = {"floor_div": np.floor_divide, "remainder": np.remainder, "fmod": np.fmod}[op](a, b)
+    np.testing.assert_array_equal(have, want)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +186,10 @@ def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:
         (g.unary("abs", 8, dtype=DType.F64), "dtype-not-on-device"),
         (g.unary("asin", 8), "op-not-on-device"),
         (g.unary("abs", 8, dtype=DType.I64), "op-not-on-device"),
-        (g.convolution(2, 40, 24, 9, 1, 2), "operand-layout"),
-        (g.convolution(2, 16, 24, 9, 3, 2), "operand-layout"),
+        (g.binary("add", 8, dtype=DType.I64), "op-not-on-device"),
+        (g.binary("remainder", 8), "op-not-on-device"),
+        (g.binary("shift_left", 8, dtype=DType.I32), "op-not-on-device"),
+        (g.convolution(1, 3, 8, 24, 8, 8), "operand-layout"),
     ],
 )
 def test_what_the_chip_lacks_is_refused_with_a_code(graph: Graph, code: str) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from kernel_gen.codegen.ascend.files import with_tuned
+from kernel_gen.codegen.ascend.launch import build_tiler
 from kernel_gen.codegen.ascend.tiling_text import TunedPoint
+from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.execute import execute
 from kernel_gen.ir.arrays import numpy_dtype
@@ -16,7 +18,14 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import BufferRole
 from tests.codegen.ascend import ascend_graphs as g
-from tests.codegen.ascend.ascend_run import AscendKernel, known, lowered, schedule_of
+from tests.codegen.ascend.ascend_run import (
+    CHIP,
+    AscendKernel,
+    generated,
+    known,
+    lowered,
+    schedule_of,
+)
 
 GRAPHS: dict[str, Graph] = {
     "chain": g.chain("s0", "s1"),
@@ -75,6 +84,21 @@ def test_tuned_points_decide_for_shapes_nearby(tmp_path: Path) -> None:
     kernel = AscendKernel(made.nest, with_tuned(schedule, points), tmp_path)
     assert kernel.tiler([70, 60])[1] == 3
     assert kernel.tiler([500, 600])[1] == 40
+
+
+def test_the_largest_tile_may_leave_cores_idle(tmp_path: Path) -> None:
+    made = lowered(GRAPHS["softmax"])
+    assert not isinstance(made, Refusal)
+    found = {}
+    for lanes in (0, LARGEST):
+        schedule = schedule_of(made.nest, lanes=lanes)
+        assert not isinstance(schedule, Refusal)
+        source = generated(made.nest, schedule, CHIP, f"tiled{abs(lanes)}")
+        data, blocks, _ = build_tiler(source, tmp_path)([1000, 200])
+        height, width = np.frombuffer(data, np.int64)[2:4]
+        found[lanes] = int(height * width), blocks
+    assert found[0][0] < found[LARGEST][0]
+    assert found[LARGEST][1] < found[0][1] == 40
 
 
 def test_another_number_of_dimensions_is_refused(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ __aicore__ inline void WaitFor()
 }
 
 struct AddOp {
-    static constexpr bool kBlocks = true;  // whether an instruction folds blocks of lanes
     template <typename T>
     __aicore__ static inline void Run(const LocalTensor<T> &d, const LocalTensor<T> &a,
                                       const LocalTensor<T> &b, int32_t count)
@@ -53,14 +52,6 @@ struct AddOp {
     __aicore__ static inline T Scalar(T a, T b)
     {
         return a + b;
-    }
-    // Each block of 8 lanes to one, for `repeats` times 64 lanes.
-    __aicore__ static inline void Blocks(const LocalTensor<float> &d, const LocalTensor<float> &a,
-                                         int32_t repeats)
-    {
-        for (int32_t r = 0; r < repeats; r += kRepeats) {
-            BlockReduceSum(d[r * 8], a[r * 64], AtMost(kRepeats, repeats - r), 64, 1, 1, 8);
-        }
     }
 };
 

@@ -18,6 +18,8 @@ int64_t Parts(int64_t extent, int64_t size)
 constexpr int64_t kUb = 188160;  // bytes of the unified buffer
 constexpr int64_t kMostRows = 2040;  // 255 repeats of 8 rows
 
+constexpr int64_t kLargest = -1;  // as lanes: whatever it costs
+
 // One way to run a phase. A free extent may be cut into tiles; a split one is shared by cores,
 // others are walked by one core.
 struct Way {
@@ -49,7 +51,7 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
 }
 
-// The cheapest tile that fits, or one of height 0.
+// The cheapest tile that fits, or the largest one; or one of height 0.
 Tile Choose(const Way &way, int64_t lanes, int64_t cores)
 {
     Tile best = {0, 0, 0, 0.0};
@@ -72,7 +74,10 @@ Tile Choose(const Way &way, int64_t lanes, int64_t cores)
             }
             int64_t tasks = 0;
             const double cycles = Cycles(way, height, width, cores, &tasks);
-            if (best.height == 0 || cycles < best.cycles) {
+            const bool better = lanes == kLargest
+                                    ? height * width > best.height * best.width
+                                    : cycles < best.cycles;
+            if (best.height == 0 || better) {
                 best = {height, width, tasks, cycles};
             }
         }

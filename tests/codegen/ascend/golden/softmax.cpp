@@ -44,7 +44,6 @@ __aicore__ inline float FromBits(uint32_t word)
 }
 
 struct AddOp {
-    static constexpr bool kBlocks = true;  // whether an instruction folds blocks of lanes
     template <typename T>
     __aicore__ static inline void Run(const LocalTensor<T> &d, const LocalTensor<T> &a,
                                       const LocalTensor<T> &b, int32_t count)
@@ -63,18 +62,9 @@ struct AddOp {
     {
         return a + b;
     }
-    // Each block of 8 lanes to one, for `repeats` times 64 lanes.
-    __aicore__ static inline void Blocks(const LocalTensor<float> &d, const LocalTensor<float> &a,
-                                         int32_t repeats)
-    {
-        for (int32_t r = 0; r < repeats; r += kRepeats) {
-            BlockReduceSum(d[r * 8], a[r * 64], AtMost(kRepeats, repeats - r), 64, 1, 1, 8);
-        }
-    }
 };
 
 struct SubOp {
-    static constexpr bool kBlocks = false;  // whether an instruction folds blocks of lanes
     template <typename T>
     __aicore__ static inline void Run(const LocalTensor<T> &d, const LocalTensor<T> &a,
                                       const LocalTensor<T> &b, int32_t count)
@@ -96,7 +86,6 @@ struct SubOp {
 };
 
 struct DivOp {
-    static constexpr bool kBlocks = false;  // whether an instruction folds blocks of lanes
     template <typename T>
     __aicore__ static inline void Run(const LocalTensor<T> &d, const LocalTensor<T> &a,
                                       const LocalTensor<T> &b, int32_t count)
@@ -118,7 +107,6 @@ struct DivOp {
 };
 
 struct MaxOp {
-    static constexpr bool kBlocks = true;  // whether an instruction folds blocks of lanes
     template <typename T>
     __aicore__ static inline void Run(const LocalTensor<T> &d, const LocalTensor<T> &a,
                                       const LocalTensor<T> &b, int32_t count)
@@ -136,14 +124,6 @@ struct MaxOp {
     __aicore__ static inline T Scalar(T a, T b)
     {
         return a > b ? a : b;
-    }
-    // Each block of 8 lanes to one, for `repeats` times 64 lanes.
-    __aicore__ static inline void Blocks(const LocalTensor<float> &d, const LocalTensor<float> &a,
-                                         int32_t repeats)
-    {
-        for (int32_t r = 0; r < repeats; r += kRepeats) {
-            BlockReduceMax(d[r * 8], a[r * 64], AtMost(kRepeats, repeats - r), 64, 1, 1, 8);
-        }
     }
 };
 
@@ -217,48 +197,57 @@ __aicore__ inline void AccumulateTile(const LocalTensor<T> &a, const LocalTensor
     }
 }
 
-template <typename T>
-constexpr bool kReal = false;
-template <>
-constexpr bool kReal<float> = true;
-
-// As FoldCols for floats, rows of whole 512 lanes: blocks to lanes, twice where that leaves 64 or
-// more. Three rows at a time, as `s` has half a row.
-template <typename Op>
-__aicore__ inline void FoldBlocks(const LocalTensor<float> &w, const LocalTensor<float> &a,
-                                  const LocalTensor<float> &s, int32_t rows, int32_t cols)
+// As FoldCols, rows of whole repeats: neighbouring ones two by two, of all rows at once, while
+// their number is even; what is left one after another. `s` has half of what `a` has, or is `a`.
+template <typename Op, typename T>
+__aicore__ inline void FoldPairs(const LocalTensor<T> &w, const LocalTensor<T> &a,
+                                 const LocalTensor<T> &s, int32_t rows, int32_t cols)
 {
-    constexpr int32_t lanes = kLanes<float>;
-    for (int32_t r = 0; r < rows; r += 3) {
-        const int32_t many = AtMost(3, rows - r);
-        const bool twice = cols / 64 >= lanes;
-        const auto once = many * cols / 8;
-        const auto from = twice ? s[once] : s;
-        const int32_t left = twice ? cols / 64 : cols / 8;
-        Op::Blocks(s, a[r * cols], many * cols / lanes);
-        PipeBarrier<PIPE_V>();
-        if (twice) {
-            Op::Blocks(from, s, once / lanes);
-            PipeBarrier<PIPE_V>();
+    constexpr int32_t lanes = kLanes<T>;
+    int32_t left = cols / lanes;
+    LocalTensor<T> from = a;
+    while (left % 2 == 0) {
+        left /= 2;
+        const LocalTensor<T> to = left == 1 ? w : s;
+        for (int32_t r = 0; r < rows * left; r += kRepeats) {
+            if (r > 0) {
+                PipeBarrier<PIPE_V>();
+            }
+            Op::Run(to[r * lanes], from[2 * r * lanes], from[(2 * r + 1) * lanes], lanes,
+                    AtMost(kRepeats, rows * left - r), BinaryRepeatParams(1, 1, 1, 8, 16, 16));
         }
-        const uint8_t step = static_cast<uint8_t>(left / 8);
-        Muls(w[r * lanes], from, 1.0f, static_cast<uint64_t>(lanes), static_cast<uint8_t>(many),
-             UnaryRepeatParams(1, 1, 8, step));
-        for (int32_t c = lanes; c < left; c += lanes) {
+        PipeBarrier<PIPE_V>();
+        from = s;
+    }
+    const uint8_t step = static_cast<uint8_t>(left * 8);
+    for (int32_t r = 0; left > 1 && r < rows; r += kRepeats) {
+        const int32_t many = AtMost(kRepeats, rows - r);
+        const auto part = from[r * left * lanes];
+        Op::Run(w[r * lanes], part, part[lanes], lanes, many,
+                BinaryRepeatParams(1, 1, 1, 8, step, step));
+        for (int32_t c = 2; c < left; c++) {
             PipeBarrier<PIPE_V>();
-            Op::Run(w[r * lanes], w[r * lanes], from[c], AtMost(lanes, left - c), many,
+            Op::Run(w[r * lanes], w[r * lanes], part[c * lanes], lanes, many,
                     BinaryRepeatParams(1, 1, 1, 8, 8, step));
         }
-        PipeBarrier<PIPE_V>();
     }
 }
 
-// Sums each row to at most 64 lanes: w[r][0..63]. `s` is a scratch row.
+// Folds each row to at most 64 lanes: w[r][0..63]. `s` has half of what `a` has, or is `a`, which
+// nothing reads afterwards.
 template <typename Op, typename T>
 __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a,
                                 const LocalTensor<T> &s, int32_t rows, int32_t cols, int32_t pitch)
 {
     constexpr int32_t lanes = kLanes<T>;
+    int32_t odd = cols / lanes;  // repeats of a row, then the factor of it that is odd
+    while (odd > 0 && odd % 2 == 0) {
+        odd /= 2;
+    }
+    if (cols == pitch && cols % lanes == 0 && cols > lanes && odd < 32) {
+        FoldPairs<Op>(w, a, s, rows, cols);
+        return;
+    }
     const int32_t blocks = pitch / kBlock<T>;
     if (blocks <= 255 && (cols <= 4 * lanes || cols / lanes < 6 * rows)) {
         const uint8_t step = static_cast<uint8_t>(blocks);
@@ -274,12 +263,6 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
             }
         }
         return;
-    }
-    if constexpr (Op::kBlocks && kReal<T>) {
-        if (cols == pitch && cols % 512 == 0 && cols < 16384) {
-            FoldBlocks<Op>(w, a, s, rows, cols);
-            return;
-        }
     }
     int32_t main = lanes;
     while (main * 2 <= cols) {
@@ -402,22 +385,22 @@ public:
         const int64_t tasks = rowTiles;
         const int64_t first = tasks * GetBlockIdx() / (GetBlockNum());
         const int64_t last = tasks * (GetBlockIdx() + 1) / (GetBlockNum());
-        TBuf<TPosition::VECCALC> buffer2;
-        pipe.InitBuffer(buffer2, static_cast<uint32_t>(UpTo(tileRows * 4, 512)));
-        TBuf<TPosition::VECCALC> buffer4;
-        pipe.InitBuffer(buffer4, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
-        TQue<TPosition::VECIN, 2> inQueue0;
-        pipe.InitBuffer(inQueue0, 2, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
+        TBuf<TPosition::VECCALC> buffer0;
+        pipe.InitBuffer(buffer0, static_cast<uint32_t>(UpTo(tileHeight * 64 * 4, 512)));
+        TBuf<TPosition::VECCALC> buffer3;
+        pipe.InitBuffer(buffer3, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
         TQue<TPosition::VECOUT, 2> outQueue0;
         pipe.InitBuffer(outQueue0, 2, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
         TBuf<TPosition::VECCALC> bufferGap;
         pipe.InitBuffer(bufferGap, static_cast<uint32_t>(256));
-        TBuf<TPosition::VECCALC> buffer0;
-        pipe.InitBuffer(buffer0, static_cast<uint32_t>(UpTo(tileHeight * 64 * 4, 512)));
         TBuf<TPosition::VECCALC> buffer1;
-        pipe.InitBuffer(buffer1, static_cast<uint32_t>(UpTo(UpTo(pitch / 2, 64) * 4, 512)));
-        TBuf<TPosition::VECCALC> buffer3;
-        pipe.InitBuffer(buffer3, static_cast<uint32_t>(UpTo(UpTo(tileHeight, 8) * 32, 512)));
+        pipe.InitBuffer(buffer1, static_cast<uint32_t>(UpTo(tileRows * 4, 512)));
+        TBuf<TPosition::VECCALC> buffer2;
+        pipe.InitBuffer(buffer2, static_cast<uint32_t>(UpTo(UpTo(tileHeight, 8) * 32, 512)));
+        TBuf<TPosition::VECCALC> buffer4;
+        pipe.InitBuffer(buffer4, static_cast<uint32_t>(UpTo(UpTo(tileLanes / 2, 64) * 4, 512)));
+        TQue<TPosition::VECIN, 2> inQueue0;
+        pipe.InitBuffer(inQueue0, 2, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
         for (int64_t task = first; task < last; task++) {
             int64_t left = task;
             const int64_t row0 = left % rowTiles * tileHeight;
@@ -431,32 +414,32 @@ public:
             inQueue0.EnQue(v1);
             v1 = inQueue0.DeQue<float>();
             LocalTensor<float> v2 = buffer0.Get<float>();
-            LocalTensor<float> v3 = buffer1.Get<float>();
+            LocalTensor<float> v3 = buffer3.Get<float>();
             FoldCols<MaxOp>(v2, v1, v3, rows, cols, pitch);
-            LocalTensor<float> v4 = buffer2.Get<float>();
+            LocalTensor<float> v4 = buffer1.Get<float>();
             Duplicate(v4, static_cast<float>(0), rn);
             PipeBarrier<PIPE_V>();
             MaxLanes(v4, v2, rows, AtMost(64, cols));
             PipeBarrier<PIPE_V>();
-            LocalTensor<float> v5 = buffer3.Get<float>();
+            LocalTensor<float> v5 = buffer2.Get<float>();
             RowBlocks(v5, v4, rows);
             PipeBarrier<PIPE_V>();
-            LocalTensor<float> v6 = buffer4.Get<float>();
+            LocalTensor<float> v6 = buffer3.Get<float>();
             RowWise<SubOp, false>(v6, v1, v5, rows, pitch, n);
             inQueue0.FreeTensor(v1);
             PipeBarrier<PIPE_V>();
-            LocalTensor<float> v7 = buffer4.Get<float>();
+            LocalTensor<float> v7 = buffer3.Get<float>();
             Exp(v7, v6, n);
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v8 = buffer0.Get<float>();
-            LocalTensor<float> v9 = buffer1.Get<float>();
+            LocalTensor<float> v9 = buffer4.Get<float>();
             FoldCols<AddOp>(v8, v7, v9, rows, cols, pitch);
-            LocalTensor<float> v10 = buffer2.Get<float>();
+            LocalTensor<float> v10 = buffer1.Get<float>();
             Duplicate(v10, static_cast<float>(0), rn);
             PipeBarrier<PIPE_V>();
             SumLanes(v10, v8, rows, AtMost(64, cols));
             PipeBarrier<PIPE_V>();
-            LocalTensor<float> v11 = buffer3.Get<float>();
+            LocalTensor<float> v11 = buffer2.Get<float>();
             RowBlocks(v11, v10, rows);
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v12 = outQueue0.AllocTensor<float>();
@@ -483,10 +466,10 @@ public:
         const int64_t last = tasks * (GetBlockIdx() + 1) / (GetBlockNum());
         TBuf<TPosition::VECCALC> buffer0;
         pipe.InitBuffer(buffer0, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
-        TBuf<TPosition::VECCALC> buffer3;
-        pipe.InitBuffer(buffer3, static_cast<uint32_t>(UpTo(tileRows * 4, 512)));
-        TBuf<TPosition::VECCALC> buffer6;
-        pipe.InitBuffer(buffer6, static_cast<uint32_t>(UpTo(tileRows * 4, 512)));
+        TBuf<TPosition::VECCALC> buffer2;
+        pipe.InitBuffer(buffer2, static_cast<uint32_t>(UpTo(tileRows * 4, 512)));
+        TBuf<TPosition::VECCALC> buffer5;
+        pipe.InitBuffer(buffer5, static_cast<uint32_t>(UpTo(tileRows * 4, 512)));
         TQue<TPosition::VECIN, 2> inQueue1;
         pipe.InitBuffer(inQueue1, 2, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
         TQue<TPosition::VECIN, 2> inQueue2;
@@ -497,12 +480,10 @@ public:
         pipe.InitBuffer(bufferGap, static_cast<uint32_t>(256));
         TBuf<TPosition::VECCALC> buffer1;
         pipe.InitBuffer(buffer1, static_cast<uint32_t>(UpTo(tileHeight * 64 * 4, 512)));
-        TBuf<TPosition::VECCALC> buffer2;
-        pipe.InitBuffer(buffer2, static_cast<uint32_t>(UpTo(UpTo(pitch / 2, 64) * 4, 512)));
+        TBuf<TPosition::VECCALC> buffer3;
+        pipe.InitBuffer(buffer3, static_cast<uint32_t>(UpTo(UpTo(tileHeight, 8) * 32, 512)));
         TBuf<TPosition::VECCALC> buffer4;
-        pipe.InitBuffer(buffer4, static_cast<uint32_t>(UpTo(UpTo(tileHeight, 8) * 32, 512)));
-        TBuf<TPosition::VECCALC> buffer5;
-        pipe.InitBuffer(buffer5, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
+        pipe.InitBuffer(buffer4, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
         TQue<TPosition::VECIN, 2> inQueue0;
         pipe.InitBuffer(inQueue0, 2, static_cast<uint32_t>(UpTo(tileLanes * 4, 512)));
         for (int64_t task = first; task < last; task++) {
@@ -527,9 +508,9 @@ public:
             }
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v3 = buffer1.Get<float>();
-            LocalTensor<float> v4 = buffer2.Get<float>();
+            LocalTensor<float> v4 = buffer0.Get<float>();
             FoldCols<MaxOp>(v3, v1, v4, rows, tileWidth, pitch);
-            LocalTensor<float> v5 = buffer3.Get<float>();
+            LocalTensor<float> v5 = buffer2.Get<float>();
             Duplicate(v5, static_cast<float>(0), rn);
             PipeBarrier<PIPE_V>();
             MaxLanes(v5, v3, rows, AtMost(64, tileWidth));
@@ -543,14 +524,14 @@ public:
                 inQueue1.EnQue(v7);
                 v7 = inQueue1.DeQue<float>();
                 PipeBarrier<PIPE_V>();
-                LocalTensor<float> v8 = buffer4.Get<float>();
+                LocalTensor<float> v8 = buffer3.Get<float>();
                 RowBlocks(v8, v5, rows);
                 PipeBarrier<PIPE_V>();
-                LocalTensor<float> v9 = buffer5.Get<float>();
+                LocalTensor<float> v9 = buffer4.Get<float>();
                 RowWise<SubOp, false>(v9, v7, v8, rows, pitch, n);
                 inQueue1.FreeTensor(v7);
                 PipeBarrier<PIPE_V>();
-                LocalTensor<float> v10 = buffer5.Get<float>();
+                LocalTensor<float> v10 = buffer4.Get<float>();
                 Exp(v10, v9, n);
                 PipeBarrier<PIPE_V>();
                 AccumulateTile<AddOp>(v6, v10, rows, cols, pitch);
@@ -558,9 +539,9 @@ public:
             }
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v11 = buffer1.Get<float>();
-            LocalTensor<float> v12 = buffer2.Get<float>();
+            LocalTensor<float> v12 = buffer0.Get<float>();
             FoldCols<AddOp>(v11, v6, v12, rows, tileWidth, pitch);
-            LocalTensor<float> v13 = buffer6.Get<float>();
+            LocalTensor<float> v13 = buffer5.Get<float>();
             Duplicate(v13, static_cast<float>(0), rn);
             PipeBarrier<PIPE_V>();
             SumLanes(v13, v11, rows, AtMost(64, tileWidth));
@@ -571,7 +552,7 @@ public:
                 CopyIn(v14, x0[(1*s1) * row0 + col0], rows, cols, pitch, (1*s1), n);
                 inQueue2.EnQue(v14);
                 v14 = inQueue2.DeQue<float>();
-                LocalTensor<float> v15 = buffer4.Get<float>();
+                LocalTensor<float> v15 = buffer3.Get<float>();
                 RowBlocks(v15, v5, rows);
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v16 = buffer0.Get<float>();
@@ -580,7 +561,7 @@ public:
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v17 = buffer0.Get<float>();
                 Exp(v17, v16, n);
-                LocalTensor<float> v18 = buffer4.Get<float>();
+                LocalTensor<float> v18 = buffer3.Get<float>();
                 RowBlocks(v18, v13, rows);
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v19 = outQueue0.AllocTensor<float>();

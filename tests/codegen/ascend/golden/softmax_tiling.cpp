@@ -18,6 +18,8 @@ int64_t Parts(int64_t extent, int64_t size)
 constexpr int64_t kUb = 188160;  // bytes of the unified buffer
 constexpr int64_t kMostRows = 2040;  // 255 repeats of 8 rows
 
+constexpr int64_t kLargest = -1;  // as lanes: whatever it costs
+
 // One way to run a phase. A free extent may be cut into tiles; a split one is shared by cores,
 // others are walked by one core.
 struct Way {
@@ -49,7 +51,7 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
 }
 
-// The cheapest tile that fits, or one of height 0.
+// The cheapest tile that fits, or the largest one; or one of height 0.
 Tile Choose(const Way &way, int64_t lanes, int64_t cores)
 {
     Tile best = {0, 0, 0, 0.0};
@@ -72,7 +74,10 @@ Tile Choose(const Way &way, int64_t lanes, int64_t cores)
             }
             int64_t tasks = 0;
             const double cycles = Cycles(way, height, width, cores, &tasks);
-            if (best.height == 0 || cycles < best.cycles) {
+            const bool better = lanes == kLargest
+                                    ? height * width > best.height * best.width
+                                    : cycles < best.cycles;
+            if (best.height == 0 || better) {
                 best = {height, width, tasks, cycles};
             }
         }
@@ -87,7 +92,7 @@ int64_t Bytes0Way0(int64_t tileHeight, int64_t tileWidth)
     [[maybe_unused]] const int64_t tileCols = UpTo(pitch, 64);
     [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, 64);
     [[maybe_unused]] const int64_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), 64);
-    return UpTo(tileRows * 4, 512) + UpTo(tileLanes * 4, 512) * 5 + 256 + UpTo(tileHeight * 64 * 4, 512) + UpTo(UpTo(pitch / 2, 64) * 4, 512) + UpTo(UpTo(tileHeight, 8) * 32, 512);
+    return UpTo(tileHeight * 64 * 4, 512) + UpTo(tileLanes * 4, 512) * 5 + 256 + UpTo(tileRows * 4, 512) + UpTo(UpTo(tileHeight, 8) * 32, 512) + UpTo(UpTo(tileLanes / 2, 64) * 4, 512);
 }
 
 int64_t Bytes0Way1(int64_t tileHeight, int64_t tileWidth)
@@ -97,7 +102,7 @@ int64_t Bytes0Way1(int64_t tileHeight, int64_t tileWidth)
     [[maybe_unused]] const int64_t tileCols = UpTo(pitch, 64);
     [[maybe_unused]] const int64_t tileRows = UpTo(tileHeight, 64);
     [[maybe_unused]] const int64_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), 64);
-    return UpTo(tileLanes * 4, 512) * 10 + UpTo(tileRows * 4, 512) * 2 + 256 + UpTo(tileHeight * 64 * 4, 512) + UpTo(UpTo(pitch / 2, 64) * 4, 512) + UpTo(UpTo(tileHeight, 8) * 32, 512);
+    return UpTo(tileLanes * 4, 512) * 10 + UpTo(tileRows * 4, 512) * 2 + 256 + UpTo(tileHeight * 64 * 4, 512) + UpTo(UpTo(tileHeight, 8) * 32, 512);
 }
 
 }  // namespace
