@@ -47,7 +47,8 @@ def test_a_process_killed_from_outside_costs_one_kernel_at_most(victim: str) -> 
         child = device.child_pid
         assert child is not None
         os.kill(child if victim == "child" else parent_of(child), signal.SIGKILL)
-        measured(device, "second")  # failed if the child died after it had its operands
-        assert [measured(device, key) for key in ("third", "first")] == [True, True]
+        # One fails if the child dies after it had its operands; which one depends on the scheduler.
+        after = [measured(device, key) for key in ("second", "third", "fourth", "first")]
+        assert after.count(False) <= 1
     finally:
         device.close()
