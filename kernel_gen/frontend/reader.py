@@ -12,12 +12,14 @@ from torch import fx
 import kernel_gen.frontend.lower  # noqa: F401  registers the rules
 from kernel_gen.errors import InvalidGraph, UnsupportedModel
 from kernel_gen.frontend import framework
+from kernel_gen.frontend.arguments import bind, holds_symbol
 from kernel_gen.frontend.inputs import read_inputs
+from kernel_gen.frontend.left_to_torch import framework_node
 from kernel_gen.frontend.lower.core import Lowering, LoweringRule, NotLowered, Val, rule_for
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.symbols import Symbols
 from kernel_gen.ir.builder import GraphBuilder
-from kernel_gen.ir.types import Sym, TensorType
+from kernel_gen.ir.types import TensorType
 
 _CHECKS = ("_assert", "sym_constrain_range", "_functional_assert", "_functional_sym_constrain")
 # Operators whose extents among the arguments only restate the result's shape.
@@ -108,7 +110,7 @@ def _read_call(state: Reading, node: fx.Node, *, final: bool) -> None:
     except NotLowered as refusal:
         state.refused.setdefault(target, refusal)
         try:
-            state.values[node] = _framework_node(state, node, target, refusal)
+            state.values[node] = framework_node(state, node, target, refusal)
         except UnsupportedModel:
             if final or not refusal.decompose:
                 raise
@@ -158,55 +160,20 @@ def _label(node: fx.Node) -> str:
     return f"{path}/{node.name}" if path and not path.startswith("L[") else node.name
 
 
-def _bind(state: Reading, node: fx.Node, target: torch._ops.OpOverload) -> dict[str, Any]:
-    """Arguments by the schema's names, defaults filled in, tensors as Val."""
-    bound: dict[str, Any] = {}
-    for i, argument in enumerate(target._schema.arguments):
-        if i < len(node.args):
-            given: Any = node.args[i]
-        elif argument.name in node.kwargs:
-            given = node.kwargs[argument.name]
-        elif argument.has_default_value():
-            given = argument.default_value
-        else:
-            given = None
-        bound[argument.name] = _argument(state, given)
-    return bound
-
-
-def _argument(state: Reading, given: Any) -> Any:
-    if isinstance(given, list | tuple):
-        return [_argument(state, item) for item in given]
-    if not isinstance(given, fx.Node):
-        return given
-    value = given.meta.get("val")
-    if isinstance(value, torch.SymInt):
-        return state.symbols.dim(value)
-    if isinstance(value, torch.SymFloat | torch.SymBool):
-        raise UnsupportedModel(
-            f"operator {given.target} turns a tensor or a symbol into a number that the program "
-            "goes on with; capture with static shapes, or leave this part eager"
-        )
-    if isinstance(value, list | tuple):
-        found = state.values.get(given)
-        return list(found) if isinstance(found, tuple) else value
-    return state.tensor(given) if isinstance(value, torch.Tensor) else value
-
-
 def _lowered(
     state: Reading, node: fx.Node, target: torch._ops.OpOverload
 ) -> Val | tuple[Val | None, ...]:
     rule = _rule(target)
     if rule is None:
-        raise _refusal(target, _bind(state, node, target))
+        raise _refusal(target, bind(state, node, target))
     if any(
         used and kind is None
         for used, kind in zip(state.lowering.used, state.lowering.out, strict=True)
     ):
         raise NotLowered(f"{target} gives a type that the graph has no name for", decompose=False)
-    arguments = _bind(state, node, target)
+    arguments = bind(state, node, target)
     packet = target._schema.name.split("::")[1]
-    if packet not in _SHAPE_TAKING and _holds_symbol(list(arguments.values())):
+    if packet not in _SHAPE_TAKING and holds_symbol(list(arguments.values())):
         raise UnsupportedModel(f"{target} computes with a symbolic extent; use static shapes")
     try:
         result = rule(state.lowering, arguments)
@@ -225,13 +192,6 @@ def _refusal(target: torch._ops.OpOverload, arguments: Mapping[str, Any]) -> Not
     return NotLowered(f"{target} has no form in primitives")
 
 
-def _holds_symbol(arguments: Sequence[Any]) -> bool:
-    return any(
-        _holds_symbol(item) if isinstance(item, list) else isinstance(item, Sym)
-        for item in arguments
-    )
-
-
 def _check_types(lowering: Lowering, found: Sequence[Val | None]) -> None:
     for value, expected in zip(found, lowering.out, strict=True):
         if value is None or expected is None:
@@ -243,61 +203,3 @@ def _check_types(lowering: Lowering, found: Sequence[Val | None]) -> None:
                 code="type-mismatch",
                 decompose=False,
             )
-
-
-def _framework_node(
-    state: Reading, node: fx.Node, target: torch._ops.OpOverload, refusal: NotLowered
-) -> Val | tuple[Val | None, ...]:
-    """A node that torch runs. All results must have a type that the graph can name."""
-    name = str(target)
-    types: list[TensorType] = []
-    for type in state.lowering.out:
-        if type is None:
-            raise UnsupportedModel(
-                f"operator {name} gives {_strange_types(node)}, which the graph cannot hold; "
-                "leave this part of the model in eager mode"
-            )
-        types.append(type)
-    if not framework.is_allowed(name):
-        raise UnsupportedModel(f"operator {name} cannot be part of a graph: {refusal.sentence}")
-    inputs: list[Val] = []
-
-    def position(argument: Any) -> int | None:
-        if isinstance(argument, Sym):
-            raise UnsupportedModel(
-                f"{name} takes the symbolic extent {argument.name}; capture with static shapes"
-            )
-        if not isinstance(argument, Val):
-            return None
-        inputs.append(argument)
-        return len(inputs) - 1
-
-    bound = _bind(state, node, target)
-    keywords = {a.name for a in target._schema.arguments if a.kwarg_only}
-    encoded = framework.encode(
-        [value for key, value in bound.items() if key not in keywords],
-        {key: value for key, value in bound.items() if key in keywords},
-        position,
-    )
-    made = state.builder.op(
-        "framework",
-        *(value.id for value in inputs),
-        out_types=types,
-        name=state.lowering.label,
-        target=name,
-        args=encoded,
-        code=refusal.code,
-        sentence=refusal.sentence,
-    )
-    results = tuple(state.lowering.val(value) for value in made)
-    return results if isinstance(node.meta["val"], list | tuple) else results[0]
-
-
-def _strange_types(node: fx.Node) -> str:
-    value = node.meta.get("val")
-    tensors = value if isinstance(value, list | tuple) else [value]
-    reasons = [
-        framework.unsupported_tensor(t) if isinstance(t, torch.Tensor) else f"a {type(t).__name__}"
-        for t in tensors
-    ]
-    return ", ".join(reason for reason in reasons if reason)

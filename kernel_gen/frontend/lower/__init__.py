@@ -1,27 +1,35 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
-core: bound arguments and the registry · elementwise · views · reductions · contractions · norms ·
-pooling · losses · indexing (also tensors made of nothing)
+core: bound arguments and the registry · unary · elementwise · activations · casts · views · parts ·
+reductions · contractions · norms · pooling · losses · indexing (also tensors made of nothing)
 """
 
 from kernel_gen.frontend.lower import (
+    activations,
+    casts,
     contractions,
     elementwise,
     indexing,
     losses,
     norms,
+    parts,
     pooling,
     reductions,
+    unary,
     views,
 )
 
 __all__ = [
+    "activations",
+    "casts",
     "contractions",
     "elementwise",
     "indexing",
     "losses",
     "norms",
+    "parts",
     "pooling",
     "reductions",
+    "unary",
     "views",
 ]

@@ -1,10 +1,10 @@
-"""Elementwise operators: arithmetic, comparisons, selection, activation functions, casts."""
+"""Elementwise operators of several operands: arithmetic, comparisons, powers, selection."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from kernel_gen.frontend.dtypes import fits, from_torch, is_supported, rounded
+from kernel_gen.frontend.dtypes import rounded
 from kernel_gen.frontend.lower.core import (
     Args,
     Lowering,
@@ -17,12 +17,6 @@ from kernel_gen.frontend.lower.core import (
 )
 from kernel_gen.ir.dtype import DType
 
-_FLOAT_UNARY = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan "
-    "sinh cosh tanh erf erfc sigmoid"
-)
-_KEEPING_UNARY = "neg relu"
-_ROUNDING = "floor ceil trunc"
 _COMPARE = "eq ne lt le gt ge"
 _BOOL_TWIN = {"add": "logical_or", "mul": "logical_and", "maximum": "logical_or"} | {
     "minimum": "logical_and",
@@ -65,69 +59,6 @@ def _narrow_product(
 
 def _is_wide_scalar(value: Val | Number, dtype: DType) -> bool:
     return not isinstance(value, Val) or (value.rank == 0 and value.dtype is not dtype)
-
-
-def _float_unary(op: str, c: Lowering, a: Args) -> Result:
-    return c.op(op, c.cast(a["self"], c.out_type.dtype))
-
-
-for _name in _FLOAT_UNARY.split():
-    lowers(_name)(partial(_float_unary, _name))
-lowers("special_expit")(partial(_float_unary, "sigmoid"))
-lowers("special_erf")(partial(_float_unary, "erf"))
-lowers("special_exp2")(partial(_float_unary, "exp2"))
-lowers("special_expm1")(partial(_float_unary, "expm1"))
-lowers("special_log1p")(partial(_float_unary, "log1p"))
-for _alias, _op in {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}.items():
-    lowers(_alias)(partial(_float_unary, _op))
-
-
-def _keeping_unary(op: str, c: Lowering, a: Args) -> Result:
-    return c.op(op, a["self"])
-
-
-for _name in _KEEPING_UNARY.split():
-    lowers(_name)(partial(_keeping_unary, _name))
-lowers("negative")(partial(_keeping_unary, "neg"))
-
-
-def _abs_or_sign(op: str, c: Lowering, a: Args) -> Result:
-    # Bools are their own absolute value and sign.
-    return a["self"] if a["self"].dtype is DType.BOOL else c.op(op, a["self"])
-
-
-lowers("abs absolute")(partial(_abs_or_sign, "abs"))
-lowers("sign sgn")(partial(_abs_or_sign, "sign"))
-
-
-def _rounding(op: str, c: Lowering, a: Args) -> Result:
-    return c.op(op, a["self"]) if a["self"].dtype.is_float else a["self"]
-
-
-for _name in _ROUNDING.split():
-    lowers(_name)(partial(_rounding, _name))
-lowers("fix")(partial(_rounding, "trunc"))
-lowers("round.default")(partial(_rounding, "round"))
-
-
-@lowers("bitwise_not")
-def bitwise_not(c: Lowering, a: Args) -> Result:
-    return c.op("logical_not" if a["self"].dtype is DType.BOOL else "bitwise_not", a["self"])
-
-
-@lowers("logical_not")
-def logical_not(c: Lowering, a: Args) -> Result:
-    return c.op("logical_not", c.cast(a["self"], DType.BOOL))
-
-
-def _predicate(op: str, c: Lowering, a: Args) -> Result:
-    value: Val = a["self"]
-    # Integers and bools are finite and never NaN, in fp32 too.
-    return c.op(op, value if value.dtype.is_float else c.cast(value, DType.F32))
-
-
-for _name in ("isnan", "isinf", "isfinite"):
-    lowers(_name)(partial(_predicate, _name))
 
 
 def scaled(c: Lowering, value: Val | Number, alpha: Number, dtype: DType) -> Val | Number:
@@ -328,102 +259,3 @@ def where(c: Lowering, a: Args) -> Result:
 def masked_fill(c: Lowering, a: Args) -> Result:
     value: Val = a["self"]
     return c.op("where", c.cast(a["mask"], DType.BOOL), c.operand(a["value"], value.dtype), value)
-
-
-def _clamp(c: Lowering, value: Val, low: Number | None, high: Number | None) -> Val:
-    dtype = c.out_type.dtype
-    value = c.cast(value, dtype)
-    low, high = (None if b is None else _bound(c, b, dtype) for b in (low, high))
-    return c.op("clamp", value, low=low, high=high)
-
-
-def _bound(c: Lowering, bound: Number, dtype: DType) -> Number:
-    if not fits(bound, dtype):
-        raise NotLowered(f"{c.name}: bound {bound} is out of range for {dtype}")
-    return rounded(bound, dtype) if dtype.is_float else int(bound)
-
-
-@lowers("clamp clip clamp_min clamp_max")
-def clamp(c: Lowering, a: Args) -> Result:
-    low, high = a.get("min"), a.get("max")
-    if not isinstance(low, Val) and not isinstance(high, Val):
-        return _clamp(c, a["self"], low, high)
-    dtype = c.out_type.dtype
-    value = c.cast(a["self"], dtype)
-    if low is not None:
-        value = binary(c, "maximum", value, low, dtype)
-    return value if high is None else binary(c, "minimum", value, high, dtype)
-
-
-@lowers("hardtanh")
-def hardtanh(c: Lowering, a: Args) -> Result:
-    return _clamp(c, a["self"], a["min_val"], a["max_val"])
-
-
-def _activation(op: str, c: Lowering, a: Args) -> Result:
-    return c.op(op, a["self"])
-
-
-for _name in ("silu", "hardswish", "hardsigmoid", "relu6", "mish"):
-    lowers(_name)(partial(_activation, _name))
-lowers("log_sigmoid")(partial(_activation, "logsigmoid"))
-
-
-@lowers("gelu")
-def gelu(c: Lowering, a: Args) -> Result:
-    return c.op("gelu", a["self"], approximate=a["approximate"])
-
-
-@lowers("softplus")
-def softplus(c: Lowering, a: Args) -> Result:
-    if (a["beta"], a["threshold"]) != (1, 20):
-        raise NotLowered(f"{c.name}: beta {a['beta']}, threshold {a['threshold']}")
-    return c.op("softplus", a["self"])
-
-
-@lowers("leaky_relu")
-def leaky_relu(c: Lowering, a: Args) -> Result:
-    return c.op("leaky_relu", a["self"], slope=float(a["negative_slope"]))
-
-
-@lowers("elu")
-def elu(c: Lowering, a: Args) -> Result:
-    if a["input_scale"] != 1:
-        raise NotLowered(f"{c.name}: input scale {a['input_scale']}")
-    return c.op("elu", a["self"], alpha=float(a["alpha"]), scale=float(a["scale"]))
-
-
-@lowers("selu")
-def selu(c: Lowering, a: Args) -> Result:
-    # Klambauer et al., Self-Normalizing Neural Networks (2017), equation 2.
-    return c.op("elu", a["self"], alpha=1.6732632423543772848, scale=1.0507009873554804934)
-
-
-@lowers("_to_copy to.dtype to.dtype_layout to.device type_as to.other")
-def cast(c: Lowering, a: Args) -> Result:
-    return c.cast(a["self"], c.out_type.dtype)
-
-
-@lowers(
-    "clone contiguous detach detach_ alias lift lift_fresh lift_fresh_copy positive resolve_conj "
-    "resolve_neg alias_copy"
-)
-def identity(c: Lowering, a: Args) -> Result:
-    value: Val = a["self"]
-    return value
-
-
-@lowers("convert_element_type")
-def convert_element_type(c: Lowering, a: Args) -> Result:
-    if not is_supported(a["dtype"]):
-        raise NotLowered(f"{c.name} to {a['dtype']}", decompose=False)
-    return c.cast(a["a"], from_torch(a["dtype"]))
-
-
-@lowers("dropout feature_dropout alpha_dropout feature_alpha_dropout")
-def dropout(c: Lowering, a: Args) -> Result:
-    if a["train"] and a["p"] != 0:
-        sentence = f"{c.name} draws random numbers in training"
-        raise NotLowered(sentence, code="random", decompose=False)
-    value: Val = a["input"]
-    return value

@@ -1,0 +1,150 @@
+"""Norms, activations with parameters, convolutions, pooling, attention."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from kernel_gen.errors import InvalidGraph
+from kernel_gen.frontend.torch_calls.attrs import Attrs, Call, Maker
+
+Tensor = torch.Tensor
+
+
+def _softmax(function: Call) -> Maker:
+    def make(a: Attrs) -> Call:
+        dim = a.int("dim")
+        return lambda x: function(x, dim)
+
+    return make
+
+
+def _optional(a: Attrs, tensors: tuple[Tensor, ...]) -> list[Tensor | None]:
+    """Weight and bias from the operands that are there."""
+    rest = iter(tensors)
+    return [next(rest) if a.flag(key) else None for key in ("weight", "bias")]
+
+
+def _layer_norm(a: Attrs) -> Call:
+    axes, eps = a.int("axes"), a.float("eps")
+
+    def call(x: Tensor, *rest: Tensor) -> Tensor:
+        weight, bias = _optional(a, rest)
+        return F.layer_norm(x, x.shape[-axes:], weight, bias, eps)
+
+    return call
+
+
+def _rms_norm(a: Attrs) -> Call:
+    axes, eps = a.int("axes"), a.float("eps")
+    return lambda x, weight=None: F.rms_norm(x, x.shape[-axes:], weight, eps)
+
+
+def _group_norm(a: Attrs) -> Call:
+    groups, eps = a.int("groups"), a.float("eps")
+
+    def call(x: Tensor, *rest: Tensor) -> Tensor:
+        weight, bias = _optional(a, rest)
+        return F.group_norm(x, groups, weight, bias, eps)
+
+    return call
+
+
+def _batch_norm(a: Attrs) -> Call:
+    eps = a.float("eps")
+
+    def call(x: Tensor, mean: Tensor, var: Tensor, *rest: Tensor) -> Tensor:
+        weight, bias = _optional(a, rest)
+        return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps)
+
+    return call
+
+
+def _gelu(a: Attrs) -> Call:
+    approximate = a.text("approximate")
+    return lambda x: F.gelu(x, approximate=approximate)
+
+
+def _leaky_relu(a: Attrs) -> Call:
+    slope = a.float("slope")
+    return lambda x: F.leaky_relu(x, slope)
+
+
+def _elu(a: Attrs) -> Call:
+    alpha, scale = a.float("alpha"), a.float("scale")
+    return lambda x: torch.ops.aten.elu(x, alpha, scale)
+
+
+def _clamp(a: Attrs) -> Call:
+    low, high = a.raw("low"), a.raw("high")
+    if low is None and high is None:
+        return lambda x: x
+    return lambda x: torch.clamp(x, low, high)  # type: ignore[arg-type]
+
+
+def _convolution(a: Attrs) -> Call:
+    stride, padding, dilation = (a.ints(key) for key in ("stride", "padding", "dilation"))
+    groups = a.int("groups")
+    functions: dict[int, Call] = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
+    function = functions.get(len(stride))
+    if function is None:
+        raise InvalidGraph(f"convolution over {len(stride)} dimensions: torch has 1 to 3")
+    return lambda x, w, b=None: function(x, w, b, stride, padding, dilation, groups)
+
+
+def _max_pool(a: Attrs) -> Call:
+    kernel, stride, dilation = a.ints("kernel"), a.ints("stride"), a.ints("dilation")
+    low, high = a.ints("low"), a.ints("high")
+    functions: dict[int, Call] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
+    function = _per_rank(a, functions, len(kernel))
+    if low == high and all(2 * p <= k for p, k in zip(low, kernel, strict=True)):
+        return lambda x: function(x, kernel, stride, low, dilation)
+    amounts = [n for pair in zip(low[::-1], high[::-1], strict=True) for n in pair]
+    return lambda x: function(F.pad(x, amounts, value=float("-inf")), kernel, stride, 0, dilation)
+
+
+def _avg_pool(a: Attrs) -> Call:
+    kernel, stride, low, high = (a.ints(key) for key in ("kernel", "stride", "low", "high"))
+    functions: dict[int, Call] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
+    function = _per_rank(a, functions, len(kernel))
+    if low == high and all(2 * p <= k for p, k in zip(low, kernel, strict=True)):
+        return lambda x: function(x, kernel, stride, low)
+    amounts = [n for pair in zip(low[::-1], high[::-1], strict=True) for n in pair]
+    return lambda x: function(F.pad(x, amounts), kernel, stride)
+
+
+def _per_rank(a: Attrs, functions: dict[int, Call], rank: int) -> Call:
+    found = functions.get(rank)
+    if found is None:
+        raise InvalidGraph(f"{a.op} over {rank} dimensions: torch has 1 to 3")
+    return found
+
+
+def _attention(a: Attrs) -> Call:
+    scale, causal = a.raw("scale"), a.flag("causal")
+    return lambda q, k, v, mask=None: F.scaled_dot_product_attention(
+        q,
+        k,
+        v,
+        attn_mask=mask,
+        is_causal=causal,
+        scale=scale,  # type: ignore[arg-type]
+    )
+
+
+MAKERS: dict[str, Maker] = {
+    "softmax": _softmax(torch.softmax),
+    "log_softmax": _softmax(torch.log_softmax),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "group_norm": _group_norm,
+    "batch_norm": _batch_norm,
+    "gelu": _gelu,
+    "leaky_relu": _leaky_relu,
+    "elu": _elu,
+    "clamp": _clamp,
+    "convolution": _convolution,
+    "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
+    "attention": _attention,
+}
