@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from graph_autofusion.client import Client
     from graph_autofusion.export import export_graph, print_graph
     from graph_autofusion.module import OptimizedModule
+    from graph_autofusion.notices import GafWarning
     from graph_autofusion.report import FusionReport
-    from graph_autofusion.runner import GafWarning
 
 __version__ = "0.1.0"
 
@@ -60,7 +60,7 @@ __all__ = [
 _HOMES = {
     "Client": "client",
     "FusionReport": "report",
-    "GafWarning": "runner",
+    "GafWarning": "notices",
     "OptimizedModule": "module",
     "capture": "api",
     "export_graph": "export",

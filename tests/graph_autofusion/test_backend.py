@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import nn
 
-from graph_autofusion import runner
+from graph_autofusion import programs
 from kernel_gen.ir.graph import InputKind
 from tests.graph_autofusion.quick_plans import QuickSource
 
 
 @pytest.fixture(autouse=True)
 def _plans(source: QuickSource, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(runner, "_resolver", lambda options: source)
+    monkeypatch.setattr(programs, "_resolver", lambda options: source)
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -58,7 +58,7 @@ def test_dynamic_sizes(source: QuickSource) -> None:
     assert len(source.asked) == 2
 
 
-@pytest.mark.filterwarnings("ignore::graph_autofusion.runner.GafWarning")
+@pytest.mark.filterwarnings("ignore::graph_autofusion.notices.GafWarning")
 def test_training_falls_to_the_framework(source: QuickSource) -> None:
     model, x = _model(), torch.randn(4, 8)
     fast = torch.compile(model, backend="autofusion")

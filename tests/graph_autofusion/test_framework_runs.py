@@ -7,11 +7,11 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from graph_autofusion import runner
+from graph_autofusion import programs
 from graph_autofusion.module import OptimizedModule
+from graph_autofusion.notices import GafWarning
 from graph_autofusion.options import Options
 from graph_autofusion.resolution import Resolution
-from graph_autofusion.runner import GafWarning
 from kernel_gen.errors import InvalidInput
 
 
@@ -196,7 +196,7 @@ class Compatible:
     def __init__(self, source, monkeypatch, faster):
         self.source, self.accepted = source, None
         times = iter((1.0, 2.0) if faster else (2.0, 1.0))
-        monkeypatch.setattr(runner, "_median_seconds", lambda call: (call(), next(times))[1])
+        monkeypatch.setattr(programs, "_median_seconds", lambda call: (call(), next(times))[1])
 
     def resolve(self, graph, accepts):
         plan = self.source.resolve(graph, accepts).plan
@@ -235,8 +235,10 @@ class Counting(nn.Module):
 
 def test_a_model_that_counts_its_calls_is_not_captured_again_and_again(wrap, monkeypatch):
     captured = []
-    original = runner.capture
-    monkeypatch.setattr(runner, "capture", lambda *a, **k: captured.append(1) or original(*a, **k))
+    original = programs.capture
+    monkeypatch.setattr(
+        programs, "capture", lambda *a, **k: captured.append(1) or original(*a, **k)
+    )
     fast, x = wrap(Counting(), strict=False), torch.ones(3)
     with torch.no_grad():
         with pytest.warns(GafWarning, match="changes its attributes"):

@@ -43,7 +43,7 @@ def test_a_capture_waits_for_runs_and_holds_up_new_ones():
     assert seen == ["captured", "ran"]
 
 
-@pytest.mark.filterwarnings("ignore::graph_autofusion.runner.GafWarning")
+@pytest.mark.filterwarnings("ignore::graph_autofusion.notices.GafWarning")
 def test_training_in_one_thread_while_others_capture(wrap):
     model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
     fast, stop, errors, steps = wrap(model), threading.Event(), [], []

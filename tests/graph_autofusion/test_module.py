@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from graph_autofusion.module import OptimizedModule
+from graph_autofusion.notices import GafWarning
 from graph_autofusion.options import Options
 from graph_autofusion.resolution import Resolution
-from graph_autofusion.runner import GafWarning
 from kernel_gen.errors import InvalidInput, Unavailable
 
 

@@ -18,7 +18,7 @@ from torch import nn
 import graph_autofusion as gaf
 from graph_autofusion import http
 from graph_autofusion.client import Client
-from graph_autofusion.runner import GafWarning
+from graph_autofusion.notices import GafWarning
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Failure, JobState, Stage
 from kernel_gen.runtime.build import Compiler
@@ -218,7 +218,7 @@ def test_a_broken_source_falls_back_with_one_warning(home: Path) -> None:
 
     model, x = _model()
     fast = gaf.optimize(model, store=_store(home))
-    fast._gaf_runner._source = Broken()
+    fast._gaf_runner.programs.source = Broken()
     with pytest.warns(GafWarning, match="disk full"):
         fast(x)
     fast(x)  # warnings are errors in tests: it does not warn again
