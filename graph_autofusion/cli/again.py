@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graph_autofusion.cli.database import DbOption, need_server, opened_store
 from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows
-from graph_autofusion.cli.server import DbOption, need_server
-from graph_autofusion.paths import default_store
 from graph_autofusion.progress import waiting
 from kernel_gen.errors import Unavailable
 from kernel_gen.records import Failure, Measurement, Trial
@@ -36,7 +35,7 @@ def verify(
     need_server()
     from tuner.verify import verify as run
 
-    subject = _plan(plan, db or default_store())
+    subject = _plan(plan, db)
     reason = sentence(subject.provenance, this_process())
     if reason is not None:
         raise Unavailable(f"this plan cannot run here: {reason}")
@@ -47,17 +46,16 @@ def verify(
         raise typer.Exit(1)
 
 
-def _plan(text: str, url: str) -> Plan:
-    """The plan of a bundle folder, or of an id or key in the store at `url`."""
+def _plan(text: str, db: str) -> Plan:
+    """The plan of a bundle folder, or of an id or key in the store."""
     from kernel_gen.runtime.bundle import read
     from kernel_gen.runtime.trust import Trust
 
     if Path(text).is_dir():
         return read(Path(text), Trust.of_user())
     from db.errors import NotFound
-    from db.store import Store
 
-    with Store(url) as store:
+    with opened_store(db) as store:
         plan_id = store.plans.head(str(PlanKey.parse(text))) if text.startswith(PREFIX) else text
         if plan_id is None:
             raise NotFound(f"the store has no plan for {text}")
@@ -110,11 +108,9 @@ def replay(
     as_json: JsonFlag = False,
 ) -> None:
     """Search again from a job's recorded trials, without a device: what would be chosen now?"""
-    need_server()
-    from db.store import Store
-    from tuner.replay import replay_job
+    with opened_store(db) as store, waiting("searching in the record"):
+        from tuner.replay import replay_job
 
-    with Store(db or default_store()) as store, waiting("searching in the record"):
         replayed = replay_job(store, job)
     trials, plan = replayed.trials, replayed.plan
     if as_json:

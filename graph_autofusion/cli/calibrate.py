@@ -7,8 +7,8 @@ import os
 
 import typer
 
+from graph_autofusion.cli.database import need_server
 from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows
-from graph_autofusion.cli.server import need_server
 from graph_autofusion.progress import waiting
 
 _BUSY = 0.5  # load per core above which other work is felt

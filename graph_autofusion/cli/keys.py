@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from graph_autofusion.cli.database import DbOption, opened_store
 from graph_autofusion.cli.output import JsonFlag, print_result, print_rows
-from graph_autofusion.cli.server import DbOption, need_server
-from graph_autofusion.paths import default_store
-
-if TYPE_CHECKING:
-    from db.store import Store
 
 TenantOption = Annotated[str, typer.Option("--tenant")]
 
@@ -37,7 +31,7 @@ def create_key(
     as_json: JsonFlag = False,
 ) -> None:
     """Make an API key. It is shown once; the database keeps its hash only."""
-    with _store(db) as store:
+    with opened_store(db) as store:
         from db.schema import Role
 
         secret = store.tenants.create_key(store.tenants.create(tenant), name, Role(role.value))
@@ -46,7 +40,7 @@ def create_key(
 
 def keys(db: DbOption = "", as_json: JsonFlag = False) -> None:
     """List the API keys, oldest first."""
-    with _store(db) as store:
+    with opened_store(db) as store:
         rows = [
             (key.id, key.name, key.role.value, key.tenant, _time(key.created_us),
              _time(key.revoked_us))
@@ -62,7 +56,7 @@ def revoke_key(
     as_json: JsonFlag = False,
 ) -> None:
     """End an API key for good; running services notice within seconds."""
-    with _store(db) as store:
+    with opened_store(db) as store:
         store.tenants.revoke_key(key)
     print_result({"revoked": key}, "revoked", as_json)
 
@@ -74,19 +68,9 @@ def queue_limit(
     as_json: JsonFlag = False,
 ) -> None:
     """Say how many queued and running jobs a tenant may have."""
-    with _store(db) as store:
+    with opened_store(db) as store:
         store.tenants.set_queue_limit(store.tenants.create(tenant), limit)
     print_result({"tenant": tenant, "limit": limit}, f"{tenant}: {limit} live jobs", as_json)
-
-
-@contextmanager
-def _store(db: str) -> Iterator[Store]:
-    """The database of a command, opened; raises Unavailable in a deploy-only install."""
-    need_server()
-    from db.store import Store
-
-    with Store(db or default_store()) as store:
-        yield store
 
 
 def _time(us: int | None) -> str | None:

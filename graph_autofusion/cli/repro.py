@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graph_autofusion.cli import subject
+from graph_autofusion.cli.database import need_server
 from graph_autofusion.cli.output import JsonFlag, print_json, print_line
-from graph_autofusion.cli.server import need_server
 from graph_autofusion.cli.tune import Dims, Numerics, What
 from graph_autofusion.progress import counting
 from kernel_gen.errors import InvalidInput

@@ -5,24 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
+from graph_autofusion.cli.database import DbOption, need_server
 from graph_autofusion.cli.output import JsonFlag, print_line, print_result
 from graph_autofusion.paths import default_store
 from graph_autofusion.progress import waiting
-from kernel_gen.errors import Unavailable
 
-DbOption = Annotated[str, typer.Option("--db", envvar="GAF_DB", help="SQLAlchemy URL of the store")]
 db_app = typer.Typer(help="Look after the database.", no_args_is_help=True)
-
-
-def need_server() -> None:
-    """Raises Unavailable in a deploy-only install."""
-    if find_spec("fastapi") is None or find_spec("ray") is None:
-        raise Unavailable("this is a deploy-only install: pip install 'graph-autofusion[server]'")
 
 
 def serve(
