@@ -54,7 +54,8 @@ class LocalDevice:
     """The CPU of this machine, driven from this process. Not thread-safe.
 
     `cores` are the CPU numbers it may use (default: all this process may use); kernels run with
-    one thread per core. `cxx` is the compiler's command. Raises Unavailable without a compiler.
+    one thread per core. `cxx` is the compiler's command. Ready once the process that runs whole
+    programs has torch, so that no search pays for it. Raises Unavailable without a compiler.
     """
 
     def __init__(
@@ -73,9 +74,13 @@ class LocalDevice:
             self._runner.close()
             raise
         self._builder = Builder(self._compiler, self._target, len(self._cores))
-        # Made now: its zygote imports torch while a search enumerates.
         self._programs = ProgramBench(self._compiler, self._target, self._cores)
         self._blocks = CheckBlocks(self._runner)
+        try:
+            self._programs.await_start()
+        except Unavailable:
+            self.close()
+            raise
 
     @property
     def target(self) -> Target:
@@ -118,7 +123,6 @@ class LocalDevice:
             keep = self._blocks.prepare([task.check for task in tasks], pool)
             built = self._builder.build([task.source for task in tasks])
             keep()
-        self._programs.await_start()
         return built
 
     def _measured(self, task: KernelTask, built: Built, best: dict[str, float]) -> TaskResult:

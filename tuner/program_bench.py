@@ -46,7 +46,7 @@ class PlanBench:
         return self._runner.child_pid
 
     def await_start(self) -> None:
-        """Wait until torch is imported there: nothing should be measured beside that."""
+        """Wait until torch is imported there; raises Unavailable if it cannot be."""
         self._runner.await_start()
 
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:

@@ -29,8 +29,8 @@ class Limits:
     sample_us: float = 1000.0
     min_samples: int = 5
     max_samples: int = 30
-    max_seconds: float = 0.3
-    half_width: float = 0.02
+    max_seconds: float = 0.2
+    half_width: float = 0.03
     give_up_ratio: float = 1.3
 
     @property
@@ -42,7 +42,9 @@ class Limits:
 _SLOW_SAMPLES = 20.0
 
 QUICK = Limits()
-THOROUGH = Limits(min_samples=15, max_samples=60, max_seconds=1.5, give_up_ratio=math.inf)
+THOROUGH = Limits(
+    min_samples=15, max_samples=60, max_seconds=1.5, half_width=0.02, give_up_ratio=math.inf
+)
 
 
 def half_width(samples: Sequence[float]) -> float:

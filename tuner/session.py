@@ -33,9 +33,10 @@ from tuner.tasks import Tasks
 LIBRARY_TEMPLATE = "framework"
 _LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
 _LIBRARY_BATCH = 8
-_RESERVE_LEAST, _RESERVE_MOST = 0.15, 0.4  # of the budget for the whole-program stage
+_RESERVE_MOST = 0.4  # of the budget for the whole-program stage
 _NEXT_RESERVE = 1.3  # contests' durations that are kept for the next one
-_RESERVED_RUNS = 20  # runs of the program that fit into that stage
+_RESERVED_SECONDS, _RESERVED_RUNS = 4.0, 20  # builds, and runs of the program, in that stage
+_FIRST_LEG_SECONDS = 45.0  # before the first plan; each leg after it is twice as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,12 @@ class Session:
         return published(programs.outcome(), prepared, costs, self._meter, failures)
 
     def _alternate(self, groups: GroupStage, programs: ProgramStage, reserve: float) -> None:
-        """Tune nests, run the best covers, and again while the budget lasts."""
+        """Tune nests, run the best covers, and again while the budget lasts. A long search has a
+        plan early and betters it."""
+        leg = _FIRST_LEG_SECONDS
         while True:
-            exhausted = groups.run(reserve)
+            exhausted = groups.run(max(reserve, self._meter.remaining_seconds - leg))
+            leg *= 2
             self._progress("whole-program")
             programs.run()
             reserve = _NEXT_RESERVE * programs.contest_seconds
@@ -128,9 +132,8 @@ class Session:
 
     def _reserve_seconds(self, costs: CostBook) -> float:
         """What the whole-program stage keeps for itself: builds, and some runs of the program."""
-        seconds = self._meter.budget.seconds
         runs = _RESERVED_RUNS * sum(o.cost_us for o in costs.library_options()) / 1e6
-        return min(_RESERVE_MOST * seconds, max(_RESERVE_LEAST * seconds, 2.5 + runs))
+        return min(_RESERVE_MOST * self._meter.budget.seconds, _RESERVED_SECONDS + runs)
 
     def _search_maker(self, tasks: Tasks) -> Callable[[str], NestSearch]:
         resumed: dict[str, list[Trial]] = {}
