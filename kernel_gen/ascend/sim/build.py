@@ -24,7 +24,7 @@ from kernel_gen.runtime.host import host_target
 _HERE = Path(__file__).parent
 _INCLUDE = _HERE / "include"
 _RUNTIME = _HERE / "runtime"
-_TIMEOUT_S = 120.0
+_TIMEOUT_SECONDS = 120.0
 _MESSAGE_CHARS = 4000
 _WARNINGS = ("-Wall", "-Wextra")
 # A kernel is calls of the runtime, where the work is done: optimising it takes a few tenths of a
@@ -36,7 +36,9 @@ class BuildError(InvalidInput):
     """Sources that the compiler refuses; the message is the compiler's."""
 
 
-def build(sources: Mapping[str, str], workdir: Path) -> Path:
+def build(
+    sources: Mapping[str, str], workdir: Path, timeout_seconds: float = _TIMEOUT_SECONDS
+) -> Path:
     """The shared object of a kernel: all `.cpp` files of `sources` (file name to text) together.
 
     Other files (headers) are written beside them into `workdir`. Raises BuildError with the
@@ -57,7 +59,7 @@ def build(sources: Mapping[str, str], workdir: Path) -> Path:
         *sorted(units), "-o", library.name, str(runtime), f"-Wl,-rpath,{runtime.parent}",
         "-Wl,--no-undefined",
     ]  # fmt: skip
-    _run(command, workdir)
+    _run(command, workdir, timeout_seconds)
     return library
 
 
@@ -118,16 +120,16 @@ def _isa_flags() -> tuple[str, ...]:
     return ("-march=x86-64-v3",) if host_target().isa in ("x86-64-v3", "x86-64-v4") else ()
 
 
-def _run(command: Sequence[str], folder: Path) -> str:
+def _run(command: Sequence[str], folder: Path, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
     """What the compiler wrote to stderr. Raises BuildError where it fails."""
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S,
+            command, cwd=folder, capture_output=True, text=True, timeout=timeout_seconds,
             env=environment, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise BuildError(f"no object after {_TIMEOUT_S:g} s") from error
+        raise BuildError(f"no object after {timeout_seconds:g} s") from error
     if done.returncode != 0:
         message = done.stderr[:_MESSAGE_CHARS]
         raise BuildError(message or f"compiler: exit status {done.returncode}")

@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 COPIES: dict[str, str] = {
+    "FillLanes": """\
+// `n` lanes of any type but 8-byte ones, all of them `fill`.
+template <typename T>
+__aicore__ inline void FillLanes(const LocalTensor<T> &d, T fill, int32_t n)
+{
+    if constexpr (sizeof(T) == 1) {
+        const int16_t twice = static_cast<int16_t>(static_cast<uint8_t>(fill) * 0x0101);
+        Duplicate(d.template ReinterpretCast<int16_t>(), twice, n / 2);
+    } else {
+        Duplicate(d, fill, n);
+    }
+}""",
+    "FillBeyond": """\
+// Lanes from `first` (a multiple of a block) to `last`, next to a copy: nothing waits for them but
+// later vector instructions.
+template <typename T>
+__aicore__ inline void FillBeyond(const LocalTensor<T> &d, T fill, int32_t first, int32_t last)
+{
+    if (first < last) {
+        PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
+        FillLanes(d[first], fill, last - first);
+        PipeBarrier<PIPE_V>();
+    }
+}""",
     "CopyIn": """\
 // Rows of `cols` elements, `stride` apart in memory, to rows of `pitch` lanes. All `n` lanes get a
 // value: what the copy does not reach is zero.
@@ -14,10 +38,14 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &d, const GlobalTensor<T> &x,
     constexpr bool canPad = size < 8;
     const int32_t right = canPad && rows > 1 ? AtMost(pitch - cols, kBlock<T>) : 0;
     const int32_t width = UpTo(cols + right, kBlock<T>);
-    if (rows == 1 ? width < n : (width < pitch || rows * pitch < n)) {
+    if (rows > 1 && width < pitch) {
         PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
         Duplicate(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0), n * size / 2);
         WaitFor<HardEvent::V_MTE2>();
+    } else {
+        const int32_t first = rows == 1 ? width : rows * pitch;
+        FillBeyond(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0),
+                   first * size / 2, n * size / 2);
     }
     const DataCopyPadExtParams<T> pad(right > 0, 0, static_cast<uint8_t>(right), T{});
     const int64_t gap = (stride - cols) * size;
@@ -117,18 +145,6 @@ __aicore__ inline void Narrow(int32_t &low, int32_t &high, int64_t from, int64_t
     low = from > low ? AtMost(from, high) : low;
     high = to < high ? static_cast<int32_t>(to < low ? low : to) : high;
 }""",
-    "FillLanes": """\
-// `n` lanes of any type but 8-byte ones, all of them `fill`.
-template <typename T>
-__aicore__ inline void FillLanes(const LocalTensor<T> &d, T fill, int32_t n)
-{
-    if constexpr (sizeof(T) == 1) {
-        const int16_t twice = static_cast<int16_t>(static_cast<uint8_t>(fill) * 0x0101);
-        Duplicate(d.template ReinterpretCast<int16_t>(), twice, n / 2);
-    } else {
-        Duplicate(d, fill, n);
-    }
-}""",
     "CopyInPart": """\
 // As CopyIn, of the rows and columns within the bounds; the other lanes are `fill`. `at` is where
 // the tile's first element would lie.
@@ -142,16 +158,22 @@ __aicore__ inline void CopyInPart(const LocalTensor<T> &d, const GlobalTensor<T>
         CopyIn(d, x[at], rows, cols, pitch, stride, n);
         return;
     }
-    PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
-    FillLanes(d, fill, n);
-    WaitFor<HardEvent::V_MTE2>();
-    if (rowLow >= rowHigh || colLow >= colHigh) {
-        return;
-    }
     constexpr int32_t size = static_cast<int32_t>(sizeof(T));
     const int32_t start = colLow / kBlock<T> * kBlock<T>;
     const int32_t left = colLow - start;
     const int32_t width = UpTo(colHigh - start, kBlock<T>);
+    const bool some = rowLow < rowHigh && colLow < colHigh;
+    if (some && width == (rows == 1 ? UpTo(cols, kBlock<T>) : pitch)) {
+        FillBeyond(d, fill, 0, rowLow * pitch);
+        FillBeyond(d, fill, rows == 1 ? width : rowHigh * pitch, n);
+    } else {
+        PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
+        FillLanes(d, fill, n);
+        WaitFor<HardEvent::V_MTE2>();
+    }
+    if (!some) {
+        return;
+    }
     const DataCopyPadExtParams<T> pad(true, static_cast<uint8_t>(left),
                                       static_cast<uint8_t>(start + width - colHigh), fill);
     const uint32_t bytes = static_cast<uint32_t>((colHigh - colLow) * size);

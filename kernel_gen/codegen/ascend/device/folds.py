@@ -53,6 +53,60 @@ __aicore__ inline void FoldPairs(const LocalTensor<T> &w, const LocalTensor<T> &
         }
     }
 }""",
+    "FoldBeyond": """\
+// As FoldCols, rows of less than two repeats.
+template <typename Op, typename T>
+__aicore__ inline void FoldBeyond(const LocalTensor<T> &w, const LocalTensor<T> &a, int32_t rows,
+                                  int32_t cols, uint8_t blocks)
+{
+    constexpr int32_t lanes = kLanes<T>;
+    for (int32_t r = 0; r < rows; r += kRepeats) {
+        const int32_t repeats = AtMost(kRepeats, rows - r);
+        const auto part = a[r * blocks * kBlock<T>];
+        Muls(w[r * lanes], part, static_cast<T>(1), static_cast<uint64_t>(AtMost(lanes, cols)),
+             static_cast<uint8_t>(repeats), UnaryRepeatParams(1, 1, 8, blocks));
+        if (cols > lanes) {
+            PipeBarrier<PIPE_V>();
+            Op::Run(w[r * lanes], w[r * lanes], part[lanes], cols - lanes, repeats,
+                    BinaryRepeatParams(1, 1, 1, 8, 8, blocks));
+        }
+    }
+}""",
+    "FoldGroups": """\
+// As FoldCols, rows `blocks` apart: neighbouring repeats of all rows two by two, then what that
+// leaves, pair after pair, in halves.
+template <typename Op, typename T>
+__aicore__ inline void FoldGroups(const LocalTensor<T> &w, const LocalTensor<T> &a,
+                                  const LocalTensor<T> &s, int32_t rows, int32_t cols,
+                                  uint8_t blocks)
+{
+    constexpr int32_t lanes = kLanes<T>;
+    const int32_t all = rows * lanes, pitch = blocks * kBlock<T>;
+    int32_t left = cols / lanes / 2;
+    const auto to = left == 1 ? w : s;
+    for (int32_t r = 0; r < rows; r += kRepeats) {
+        const int32_t repeats = AtMost(kRepeats, rows - r);
+        const auto part = a[r * pitch];
+        for (int32_t c = 0; c < left; c++) {
+            Op::Run(to[c * all + r * lanes], part[2 * c * lanes], part[(2 * c + 1) * lanes], lanes,
+                    repeats, BinaryRepeatParams(1, 1, 1, 8, blocks, blocks));
+        }
+        for (int32_t c = 2 * left * lanes; c < cols; c += lanes) {
+            PipeBarrier<PIPE_V>();
+            Op::Run(to[r * lanes], to[r * lanes], part[c], AtMost(lanes, cols - c), repeats,
+                    BinaryRepeatParams(1, 1, 1, 8, 8, blocks));
+        }
+    }
+    while (left > 1) {
+        PipeBarrier<PIPE_V>();
+        if (left % 2 != 0) {
+            Op::Run(s, s, s[(left - 1) * all], all);
+            PipeBarrier<PIPE_V>();
+        }
+        left /= 2;
+        Op::Run(left == 1 ? w : s, s, s[left * all], left * all);
+    }
+}""",
     "FoldCols": """\
 // Folds each row to at most 64 lanes: w[r][0..63]. `s` has half of what `a` has, or is `a`, which
 // nothing reads afterwards.
@@ -70,19 +124,12 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
         return;
     }
     const int32_t blocks = pitch / kBlock<T>;
+    if (blocks <= 255 && cols < 2 * lanes) {
+        FoldBeyond<Op>(w, a, rows, cols, static_cast<uint8_t>(blocks));
+        return;
+    }
     if (blocks <= 255 && (cols <= 4 * lanes || cols / lanes < 6 * rows)) {
-        const uint8_t step = static_cast<uint8_t>(blocks);
-        for (int32_t r = 0; r < rows; r += kRepeats) {
-            const int32_t repeats = AtMost(kRepeats, rows - r);
-            Muls(w[r * lanes], a[r * pitch], static_cast<T>(1),
-                 static_cast<uint64_t>(AtMost(lanes, cols)), static_cast<uint8_t>(repeats),
-                 UnaryRepeatParams(1, 1, 8, step));
-            for (int32_t c = lanes; c < cols; c += lanes) {
-                PipeBarrier<PIPE_V>();
-                Op::Run(w[r * lanes], w[r * lanes], a[r * pitch + c], AtMost(lanes, cols - c),
-                        repeats, BinaryRepeatParams(1, 1, 1, 8, 8, step));
-            }
-        }
+        FoldGroups<Op>(w, a, s, rows, cols, static_cast<uint8_t>(blocks));
         return;
     }
     int32_t main = lanes;

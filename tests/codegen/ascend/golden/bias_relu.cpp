@@ -94,6 +94,30 @@ __aicore__ inline void ColWise(const LocalTensor<T> &d, const LocalTensor<T> &a,
     PadLanes(d, rows * pitch, n);
 }
 
+// `n` lanes of any type but 8-byte ones, all of them `fill`.
+template <typename T>
+__aicore__ inline void FillLanes(const LocalTensor<T> &d, T fill, int32_t n)
+{
+    if constexpr (sizeof(T) == 1) {
+        const int16_t twice = static_cast<int16_t>(static_cast<uint8_t>(fill) * 0x0101);
+        Duplicate(d.template ReinterpretCast<int16_t>(), twice, n / 2);
+    } else {
+        Duplicate(d, fill, n);
+    }
+}
+
+// Lanes from `first` (a multiple of a block) to `last`, next to a copy: nothing waits for them but
+// later vector instructions.
+template <typename T>
+__aicore__ inline void FillBeyond(const LocalTensor<T> &d, T fill, int32_t first, int32_t last)
+{
+    if (first < last) {
+        PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
+        FillLanes(d[first], fill, last - first);
+        PipeBarrier<PIPE_V>();
+    }
+}
+
 // Rows of `cols` elements, `stride` apart in memory, to rows of `pitch` lanes. All `n` lanes get a
 // value: what the copy does not reach is zero.
 template <typename T>
@@ -104,10 +128,14 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &d, const GlobalTensor<T> &x,
     constexpr bool canPad = size < 8;
     const int32_t right = canPad && rows > 1 ? AtMost(pitch - cols, kBlock<T>) : 0;
     const int32_t width = UpTo(cols + right, kBlock<T>);
-    if (rows == 1 ? width < n : (width < pitch || rows * pitch < n)) {
+    if (rows > 1 && width < pitch) {
         PipeBarrier<PIPE_V>();  // the buffer may have been read as another tensor
         Duplicate(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0), n * size / 2);
         WaitFor<HardEvent::V_MTE2>();
+    } else {
+        const int32_t first = rows == 1 ? width : rows * pitch;
+        FillBeyond(d.template ReinterpretCast<int16_t>(), static_cast<int16_t>(0),
+                   first * size / 2, n * size / 2);
     }
     const DataCopyPadExtParams<T> pad(right > 0, 0, static_cast<uint8_t>(right), T{});
     const int64_t gap = (stride - cols) * size;
