@@ -43,6 +43,10 @@ class Store:
         self.tenants = Tenants(self.database)
         self.lookup = Lookup(self.database)
 
+    def require_current(self) -> None:
+        """Raises SchemaMismatch if another version has changed the schema since it was opened."""
+        require_current(self.database)
+
     def close(self) -> None:
         self.lookup.close()
         self.database.close()

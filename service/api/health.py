@@ -25,7 +25,9 @@ async def live() -> Health:
 
 @router.get("/v1/health/ready")
 def ready(context: Shared) -> Health:
-    """Whether the process can work: 503 if its database does not answer."""
+    """Whether the process can work: 503 if its database does not answer, or has been upgraded by
+    a newer version."""
+    context.store.require_current()
     context.store.jobs.counts()
     return Health(status="ready")
 
