@@ -27,6 +27,11 @@ from tuner.runner import Runner
 
 _UNKNOWN = SearchSummary(0.0, 0.0, 0.0, False, 0, 0, 0.0, 0.0)
 _BASELINE_TIMEOUT_S = 120.0
+# The framework's outputs are fresh in each call. Where malloc gives their memory back in between,
+# page faults may double its time (seen: 12 to 24 ms for a convolution, batch norm and ReLU of
+# 6 MB each), which depends on what else the process holds: here it never has to fault them in
+# again, so that a plan must beat the framework at its best.
+_MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(1 << 62), "MALLOC_MMAP_MAX_": "0"}
 
 
 class PlanBench:
@@ -38,7 +43,7 @@ class PlanBench:
 
     def __init__(self, cores: Sequence[int], npu: int = 0) -> None:
         self._threads, self._npu = len(cores), npu
-        self._runner = Runner(cores, preload=("tuner.torch_child",))
+        self._runner = Runner(cores, preload=("tuner.torch_child",), environment=_MALLOC)
 
     @property
     def child_pid(self) -> int | None:

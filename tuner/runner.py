@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 from kernel_gen.errors import Unavailable
 from kernel_gen.records import Failure, Stage
@@ -45,11 +45,18 @@ class Runner:
     """Owns the zygote and at most one child at a time. Not thread-safe.
 
     `cores` pins children (all cores if empty); `preload` names modules the zygote imports besides
-    the child's own. A zygote or child that something else has killed is replaced.
+    the child's own; `environment` is what they have besides this process's. A zygote or
+    child that something else has killed is replaced.
     """
 
-    def __init__(self, cores: Sequence[int] = (), preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cores: Sequence[int] = (),
+        preload: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._cores, self._preload = tuple(cores), tuple(preload)
+        self._environment = dict(environment)
         self._child: _Child | None = None
         self._ready = False
         _remove_stale_scratch()
@@ -145,6 +152,7 @@ class Runner:
     def _start_zygote(self) -> None:
         ours, theirs = socket.socketpair()
         environment = {k: v for k, v in os.environ.items() if k not in _DROPPED_ENVIRONMENT}
+        environment |= self._environment
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         arguments = [str(theirs.fileno()), str(self.scratch), *self._preload]
         with (self.scratch / "stderr.txt").open("wb") as errors:
