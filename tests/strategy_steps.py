@@ -184,7 +184,7 @@ def _integer_binary(draft: Draft, x: int, y: int) -> None:
         y = draft.op("bitwise_and", y, draft.scalar(7, dtype))
         y = draft.op("bitwise_or", y, draft.scalar(1, dtype))
     elif op in ("shift_left", "shift_right"):
-        y = draft.op("bitwise_and", y, draft.scalar(8 * dtype.bytes - 1, dtype))
+        y = draft.op("bitwise_and", y, draft.scalar(16 * dtype.bytes - 1, dtype))  # half too far
     draft.op(op, x, y)
 
 

@@ -288,18 +288,18 @@ class OpWriter:
         )
 
     def _shift(self, op: str, dtype: DType, vector: bool) -> str:
-        """Shifts by the width or more give 0 (or the sign), negative counts likewise."""
+        """Shifts by the width or more give 0 (of signed numbers to the right: the sign), negative
+        counts likewise."""
         kind, bits = self.c_type(dtype, vector), dtype.bytes * 8
         suffix = f"x{self.lanes.count}" if vector else ""
         name = f"gaf_{op}_{dtype}{suffix}"
         inside = f"b >= 0 & b < {bits}" if vector else f"b >= 0 && b < {bits}"
         zero = f"({kind}){{}}"
-        safe = f"(({inside}) ? b : {zero})"
-        body = (
-            f"(({inside}) ? ({kind})(a << {safe}) : {zero})"
-            if op == "shift_left"
-            else f"({kind})(a >> (({inside}) ? b : {zero} + {bits - 1}))"
-        )
+        if op == "shift_right" and dtype is not DType.U8:
+            body = f"({kind})(a >> (({inside}) ? b : {zero} + {bits - 1}))"
+        else:
+            shift = "<<" if op == "shift_left" else ">>"
+            body = f"(({inside}) ? ({kind})(a {shift} (({inside}) ? b : {zero})) : {zero})"
         return self.unit.helper(
             name, f"static inline {kind} {name}({kind} a, {kind} b) {{ return {body}; }}"
         )
