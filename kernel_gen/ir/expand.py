@@ -9,8 +9,7 @@ widened to its compute type once, everything in between stays wide, the result i
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.builder import GraphBuilder
@@ -33,7 +32,6 @@ from kernel_gen.ir.expand_pool import expand_avg_pool, expand_max_pool
 from kernel_gen.ir.expand_topk import expand_argtopk, expand_topk
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.types import Sym, TensorType
-from kernel_gen.ir.verify import verify
 
 Expansion = Callable[[Emitter, Call, tuple[int, ...]], int]
 
@@ -55,82 +53,8 @@ def expand(node: Node, operand_types: Sequence[TensorType]) -> Graph:
     return builder.build()
 
 
-def expand_graph(graph: Graph, ops: Container[str]) -> Graph:
-    """The graph with every composite whose op is in `ops` replaced by its primitives.
-
-    Inputs, outputs and constants keep their order; values are renumbered. The new nodes bear the
-    composite's name.
-    """
-    rewriter = _Rewriter(graph)
-    for node in graph.nodes:
-        if node.op in ops and node.op in _RULES:
-            rewriter.inline(node)
-        else:
-            rewriter.keep(node)
-    return rewriter.finish()
-
-
 def _symbols(types: Sequence[TensorType]) -> list[str]:
     return sorted({dim.name for type in types for dim in type.shape if isinstance(dim, Sym)})
-
-
-class _Rewriter:
-    """Copies a graph node by node; `_new` maps old values to new ones."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._values: list[TensorType] = []
-        self._nodes: list[Node] = []
-        self._new: dict[int, int] = {}
-        for value in [item.value for item in graph.inputs]:
-            self._new[value] = self._value(graph.values[value])
-        for value in [item.value for item in graph.constants]:
-            self._new[value] = self._value(graph.values[value])
-
-    def keep(self, node: Node) -> None:
-        types = [self._graph.values[value] for value in node.outputs]
-        outputs = self._append(node, self._new, types, node.name)
-        self._new.update(zip(node.outputs, outputs, strict=True))
-
-    def inline(self, node: Node) -> None:
-        """Copy the composite's primitives; the last value keeps the composite's type."""
-        body = expand(node, [self._graph.values[value] for value in node.inputs])
-        local = {
-            item.value: self._new[value]
-            for item, value in zip(body.inputs, node.inputs, strict=True)
-        }
-        result = body.outputs[0].value
-        for inner in body.nodes:
-            types = [body.values[value] for value in inner.outputs]
-            if inner.output == result:
-                types = [self._graph.values[node.output]]
-            local[inner.output] = self._append(inner, local, types, node.name)[0]
-        self._new[node.output] = local[result]
-
-    def finish(self) -> Graph:
-        graph = self._graph
-        rewritten = Graph(
-            tuple(self._values),
-            tuple(dataclasses.replace(x, value=self._new[x.value]) for x in graph.inputs),
-            tuple(self._nodes),
-            tuple(dataclasses.replace(x, value=self._new[x.value]) for x in graph.outputs),
-            tuple(dataclasses.replace(x, value=self._new[x.value]) for x in graph.constants),
-            graph.symbols,
-        )
-        verify(rewritten)
-        return rewritten
-
-    def _append(
-        self, node: Node, names: Mapping[int, int], types: Sequence[TensorType], name: str
-    ) -> tuple[int, ...]:
-        inputs = tuple(names[value] for value in node.inputs)
-        outputs = tuple(self._value(type) for type in types)
-        self._nodes.append(Node(node.op, inputs, outputs, node.attrs, name))
-        return outputs
-
-    def _value(self, type: TensorType) -> int:
-        self._values.append(type)
-        return len(self._values) - 1
 
 
 def _expand_linear(e: Emitter, call: Call, operands: tuple[int, ...]) -> int:

@@ -14,11 +14,12 @@ from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate import evaluate
-from kernel_gen.ir.expand import expand, expand_graph
+from kernel_gen.ir.expand import expand
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.infer import infer
 from kernel_gen.ir.ops import OPS, OpKind
 from kernel_gen.ir.types import Sym, TensorType
+from tests.ir.expanded import expand_graph
 from tests.strategies import graphs, inputs_for
 
 N = Sym("s0")
