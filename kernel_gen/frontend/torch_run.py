@@ -173,15 +173,32 @@ def _owned(program: Graph, position: int) -> Callable[[Tensor], Tensor] | None:
     if output.alias_of is not None:
         return None
     type = program.type_of(output.value)
-    shape, strides = static_shape(type.shape), type.element_strides
+    strides = type.element_strides
     shares = _may_share(program, position)
 
     def own(tensor: Tensor) -> Tensor:
         if not shares and (tensor.stride() == strides or _same_layout(tensor, strides)):
             return tensor
-        return torch.empty_strided(shape, strides, dtype=tensor.dtype).copy_(tensor)
+        return copy_with_strides(tensor, strides)
 
     return own
+
+
+def copy_with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """A copy on the CPU with these strides; of elements that share a place, in both, one is copied.
+
+    Raises InvalidInput where `strides` repeat an element that `tensor` holds several of.
+    """
+    copy = torch.empty_strided(tuple(tensor.shape), strides, dtype=tensor.dtype, device="cpu")
+    source, target = tensor, copy
+    for dim, (extent, stride) in enumerate(zip(tensor.shape, strides, strict=True)):
+        if extent > 1 and stride == 0:
+            if tensor.stride(dim) != 0:
+                raise InvalidInput(f"dimension {dim} of a tensor of strides {tensor.stride()} is "
+                                   f"to be one element, repeated: strides {strides}")  # fmt: skip
+            source, target = source.narrow(dim, 0, 1), target.narrow(dim, 0, 1)
+    target.copy_(source)
+    return copy
 
 
 def _same_layout(tensor: Tensor, strides: tuple[int, ...]) -> bool:

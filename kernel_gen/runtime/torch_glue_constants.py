@@ -9,7 +9,7 @@ import torch
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
-from kernel_gen.frontend.torch_run import constant_tensor, run
+from kernel_gen.frontend.torch_run import constant_tensor, copy_with_strides, run
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.fusion.region import constant_values
 from kernel_gen.ir.fused_convolution import fused_convolution
@@ -84,10 +84,7 @@ def with_layout(tensor: torch.Tensor, type_: TensorType) -> torch.Tensor:
 
 def copy_in_layout(tensor: torch.Tensor, type_: TensorType) -> torch.Tensor:
     """A copy of `tensor` with the strides of `type_`."""
-    copy = torch.empty_strided(
-        tuple(tensor.shape), type_.element_strides, dtype=tensor.dtype, device="cpu"
-    )
-    return copy.copy_(tensor)
+    return copy_with_strides(tensor, type_.element_strides)
 
 
 def _laid_out(plan: Plan, value: int, tensor: torch.Tensor) -> torch.Tensor:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+from kernel_gen.errors import InvalidInput
+from kernel_gen.frontend.torch_run import TorchProgram, copy_with_strides
 from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import InputKind
+from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
@@ -59,6 +64,27 @@ def test_input_returned_without_alias_is_a_copy(compiler: Compiler) -> None:
     assert torch.equal(weights, weight)
     assert not shares(copy, value)
     assert not shares(weights, weight)
+
+
+def test_an_input_that_repeats_its_elements_is_copied(compiler: Compiler) -> None:
+    """Constants laid out anew as well; a tensor with more elements than its type is refused."""
+    rows = TensorType(DType.F32, (4, 6), (0, 1))
+    b = GraphBuilder()
+    x, w = b.input(rows), b.input(rows, InputKind.PARAMETER)
+    for value in (x, w):
+        b.output(value)
+    graph = b.build()
+    value, weight = torch.randn(6).expand(4, 6), torch.randn(6).expand(4, 6)
+    for copies in (
+        bind(plan_of(graph, compiler), weight)([value], 1),
+        TorchProgram(graph)(value, weight),
+    ):
+        for copy, given in zip(copies, (value, weight), strict=True):
+            assert torch.equal(copy, given)
+            assert copy.stride() == (0, 1)
+            assert not shares(copy, given)
+    with pytest.raises(InvalidInput, match="repeated"):
+        copy_with_strides(torch.randn(4, 6), (0, 1))
 
 
 def test_mutated_input_is_written_last(compiler: Compiler) -> None:
