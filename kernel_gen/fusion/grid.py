@@ -12,6 +12,8 @@ from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce, Store, operands
 Range = tuple[int, int]
 Live = Sequence[Sequence[str]]
 _BLOCK_POINTS = 1 << 15  # 256 KiB of float64
+_OPERAND_POINTS = 1 << 20  # of a product: 8 MiB, whose memory malloc uses again
+_LEAST_PRODUCT = 64  # along an axis: thinner products keep the library waiting for memory
 _FOLDED = frozenset(("sum", "prod", "any", "all", "amax", "amin"))  # of parts as of the whole
 
 
@@ -65,7 +67,8 @@ def reduce_cut(
         return None
     sizes = {axis: high - low for axis, (low, high) in ranges.items()}
     used = closure(nest, reduce.arg)
-    for axis in (name for name in ranges if name in reduce.axes):
+    products = {a for n in used if isinstance(nest.statements[n], Contract) for a in live[n]}
+    for axis in (name for name in ranges if name in reduce.axes and name not in products):
         size = _cut_size(nest, used, live, sizes, axis)
         if size < sizes[axis]:
             return axis, size
@@ -128,12 +131,33 @@ def _cached_sizes(
 def _cut_size(
     nest: LoopNest, used: set[int], live: Live, sizes: Mapping[str, int], axis: str
 ) -> int:
-    """The size along `axis` with which values that live on it stay in a cache. Products stay whole:
-    the library cuts them itself."""
+    """The size along `axis` with which values that live on it stay in a cache."""
     here = [n for n in used if axis in live[n]]
     if any(isinstance(nest.statements[n], Contract) for n in here):
+        return _product_size(nest, used, live, sizes, axis)
+    largest = _largest(here, live, sizes)
+    return _share(sizes[axis], _BLOCK_POINTS, largest)
+
+
+def _product_size(
+    nest: LoopNest, used: set[int], live: Live, sizes: Mapping[str, int], axis: str
+) -> int:
+    """The size along an axis of products. The library cuts them itself; what is kept small are
+    the copies of their operands. They stay whole where rows along the axis are reduced: each
+    reduction would make them again."""
+    statements = [nest.statements[n] for n in used]
+    if any(isinstance(s, Reduce) and axis in s.axes for s in statements):
         return sizes[axis]
-    largest = max((math.prod(sizes[a] for a in live[n]) for n in here), default=0)
-    return (
-        max(1, sizes[axis] * _BLOCK_POINTS // largest) if largest > _BLOCK_POINTS else sizes[axis]
-    )
+    read = {n for s in statements if isinstance(s, Contract) for n in (s.lhs, s.rhs)}
+    largest = _largest([n for n in read if axis in live[n]], live, sizes)
+    size = _share(sizes[axis], _OPERAND_POINTS, largest)
+    return min(sizes[axis], max(size, _LEAST_PRODUCT))
+
+
+def _largest(numbers: Sequence[int], live: Live, sizes: Mapping[str, int]) -> int:
+    return max((math.prod(sizes[a] for a in live[n]) for n in numbers), default=0)
+
+
+def _share(size: int, points: int, largest: int) -> int:
+    """The part of `size` that brings a value of `largest` points down to `points`."""
+    return max(1, size * points // largest) if largest > points else size

@@ -12,7 +12,17 @@ from kernel_gen.fusion.grid import pieces, reduce_cut, store_cuts
 from kernel_gen.fusion.windows import window
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import Index, axis_index
-from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Load, LoopNest, Reduce, Store
+from kernel_gen.ir.loopnest import (
+    Axis,
+    Buffer,
+    BufferRole,
+    Compute,
+    Contract,
+    Load,
+    LoopNest,
+    Reduce,
+    Store,
+)
 from kernel_gen.ir.types import TensorType
 
 ROWS, COLS = 700, 301
@@ -100,3 +110,42 @@ def test_windows_are_axes_and_constants_within_the_array() -> None:
     i0 = axis_index("i0")
     assert window((i0, i0, i0), block, (9, 9, 9)) is None  # a diagonal
     assert window((i0,), block, (4,)) is None  # outside
+
+
+def _product(rows: int, cols: int, depth: int, *, normed: bool) -> LoopNest:
+    """x @ w.T, or that less each row's largest value."""
+    i, j, k = axis_index("i0"), axis_index("i1"), axis_index("r0")
+    tail = (Reduce("amax", 2, ("i1",), DType.F32), Compute("sub", (2, 3), DType.F32))
+    return LoopNest(
+        (Axis("i0", rows), Axis("i1", cols), Axis("r0", depth)),
+        (
+            Buffer(TensorType(DType.F32, (rows, depth)), BufferRole.INPUT),
+            Buffer(TensorType(DType.F32, (cols, depth)), BufferRole.CONSTANT),
+            Buffer(TensorType(DType.F32, (rows, cols)), BufferRole.OUTPUT),
+        ),
+        (
+            Load(0, (i, k), DType.F32),
+            Load(1, (j, k), DType.F32),
+            Contract(0, 1, ("r0",), DType.F32),
+            *(tail if normed else ()),
+        ),
+        (Store(2, (i, j), 4 if normed else 2),),
+    )
+
+
+@pytest.mark.parametrize(("normed", "cut"), [(False, {"i1": 512}), (True, {})])
+def test_products_are_cut_by_their_operands_unless_a_reduction_would_repeat_them(
+    normed: bool, cut: dict[str, int]
+) -> None:
+    rows, cols, depth = 3, 2000, 2048
+    nest = _product(rows, cols, depth, normed=normed)
+    ranges = {"i0": (0, rows), "i1": (0, cols), "r0": (0, depth)}
+    ((_, sizes),) = store_cuts(nest, nest.statement_axes(), ranges, None)
+    assert sizes == cut
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal((n, depth), np.float32) for n in (rows, cols))
+    (got,) = execute(nest, [x, w], precision="f64")
+    want = x.astype("f8") @ w.T.astype("f8")
+    np.testing.assert_allclose(
+        got, want - want.max(1, keepdims=True) if normed else want, rtol=1e-5, atol=1e-4
+    )
