@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -27,6 +26,7 @@ from kernel_gen.runtime.plan import Kernel, Plan
 from kernel_gen.runtime.rebuild import differences
 from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
 from kernel_gen.runtime.torch_glue import TorchPlan
+from tests.fixtures.tensors import to_array, to_tensor
 from tests.runtime.small_plans import SUMMARY, f32, key_of
 from tests.strategies import assert_outputs_match, graphs, inputs_for
 
@@ -68,18 +68,6 @@ def unfused_plan(graph: Graph, compiler: Compiler, framework: Sequence[int] = ()
             groups.append(FrameworkGroup(group.nodes, group.inputs, group.outputs, "library", "."))
     cover = FusionPlan(tuple(groups))
     return assemble(graph, graph, key_of(graph), cover, kernels, TARGET, compiler, SUMMARY)
-
-
-def to_tensor(array: Array) -> torch.Tensor:
-    if array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(np.ascontiguousarray(array)).reshape(array.shape)
-
-
-def to_array(tensor: torch.Tensor) -> Array:
-    if tensor.dtype == torch.bfloat16:
-        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
 
 
 def run(plan: Plan, arrays: Sequence[Array], n_threads: int) -> list[Array]:
