@@ -207,7 +207,7 @@ def _row_cycles(plan: KernelPlan, limits: Limits) -> str:
             phase, nest = section.variants[0].roles.phase, section.nest
             axes = [a for a in (*phase.outer, *phase.inner) if nest.extent(a) != COUNT]
             lanes = " * ".join(nest.extent_text(a) for a in axes) or "1"
-            rate = per_lane(section.variants[0])[1] / 64 / limits.cores
+            rate = per_lane(section.variants[0])[2] / 64 / limits.cores
             parts.append(f"{rate:.5f} * static_cast<double>({lanes})")
     return " + ".join(parts) or "0"
 

@@ -57,7 +57,8 @@ struct Way {
     int64_t rows, cols, outer, walked;
     bool freeRows, freeCols, splitRows, splitCols;
     int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
-    double copyCycles, workCycles, tileCycles;  // per lane, per lane, per tile
+    double copyCycles, crossCycles;  // per lane: of rows, of what is transposed in the buffer
+    double workCycles, tileCycles;   // per lane, per tile
     int64_t (*bytes)(int64_t, int64_t);
 };
 
@@ -76,7 +77,9 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
         way.walked * (way.splitRows ? 1 : down) * (way.splitCols ? 1 : across) * way.passes;
     const int64_t share = Parts(*tasks, cores);
     const double lanes = static_cast<double>(height * UpTo(width, way.align));
-    const double copies = lanes * way.copyCycles;
+    // What is transposed comes in pieces as long as the tile is high, of whole 16 and a start.
+    const double crossed = static_cast<double>(width * (UpTo(height, 16) + 16));
+    const double copies = lanes * way.copyCycles + crossed * way.crossCycles;
     const double work = way.tileCycles + lanes * way.workCycles;
     const double longer = copies > work ? copies : work;
     return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
@@ -192,8 +195,9 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
     free_rows = roles.row is not None and not (roles.whole and roles.row in inner)
     free_cols = not (roles.whole and roles.col in inner)
     passes = len(roles.phase.stages) if roles.walked else 1
-    moved, vectors = per_lane(phase)
-    copies, work = moved / limits.bytes_per_cycle, 1.4 * vectors / 64
+    moved, crossed, vectors = per_lane(phase)
+    copies, turned = moved / limits.bytes_per_cycle, crossed / limits.bytes_per_cycle
+    work = 1.4 * vectors / 64
     base = 2500 if inner else 100  # folds are many instructions
     flags = ", ".join(
         "true" if f else "false"
@@ -201,17 +205,19 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
     )
     return (
         f"{{{rows}, {cols}, {outer}, {walked}, {flags}, {passes}, {section.align}, "
-        f"{section.unit_lanes}, {copies:.4f}, {work:.4f}, "
+        f"{section.unit_lanes}, {copies:.4f}, {turned:.4f}, {work:.4f}, "
         f"{base + 23 * vectors}.0, "
         f"Bytes{section.number}Way{key}}}"
     )
 
 
-def per_lane(phase: PhaseText) -> tuple[int, int]:
-    """Bytes moved to and from global memory per lane of a tile, and vector instructions."""
+def per_lane(phase: PhaseText) -> tuple[int, int, int]:
+    """Bytes moved to and from global memory per lane of a tile, those that are transposed in the
+    buffer apart, and vector instructions."""
     queues = [*phase.layout.ins, *phase.layout.outs]
     tile = Lanes.FULL if phase.roles.row else Lanes.COL
-    times = {tile: 1, Lanes.CROSS: 1, **{lanes: apart for apart, lanes in SPACED.items()}}
+    times = {tile: 1, **{lanes: apart for apart, lanes in SPACED.items()}}
     moved = sum(r.size * times.get(r.lanes, 0) for r in queues)
+    crossed = sum(r.size for r in queues if r.lanes is Lanes.CROSS)
     vectors = sum(_VECTOR.match(line) is not None for line in phase.layout.lines)
-    return moved, max(vectors, 1)
+    return moved, crossed, max(vectors, 1)

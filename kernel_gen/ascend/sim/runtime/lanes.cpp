@@ -71,18 +71,51 @@ void Chunk(std::vector<Run> &runs, const std::vector<Part> &parts, uint64_t repe
     Append(runs, parts, run);
 }
 
-void Repeat(std::vector<Run> &runs, const std::vector<Part> &parts, uint64_t repeat,
-            const uint64_t mask[2], uint64_t lanes, uint64_t chunk)
+// How many lanes a mask keeps where these are the first ones; else none.
+uint64_t Leading(const uint64_t mask[2], uint64_t lanes)
 {
-    for (uint64_t start = 0; start < lanes; start += chunk) {
-        const uint64_t end = std::min(start + chunk, lanes);
+    uint64_t count = 0;
+    while (count < lanes && Bit(mask, count)) {
+        ++count;
+    }
+    for (uint64_t lane = count; lane < lanes; ++lane) {
+        if (Bit(mask, lane)) {
+            return 0;
+        }
+    }
+    return count;
+}
+
+// How repeats fall into runs: all that a mask keeps, at most `chunk` lanes each.
+struct Pattern {
+    uint64_t mask[2];
+    uint64_t lanes, chunk;
+    uint64_t leading;
+};
+
+// Blocks that follow each other in every operand.
+bool Dense(const std::vector<Part> &parts)
+{
+    return std::all_of(parts.begin(), parts.end(),
+                       [](const Part &part) { return part.stride.block == 1; });
+}
+
+void Repeat(std::vector<Run> &runs, const std::vector<Part> &parts, uint64_t repeat,
+            const Pattern &pattern)
+{
+    for (uint64_t start = 0; start < pattern.leading; start += pattern.chunk) {
+        Chunk(runs, parts, repeat, start, std::min(start + pattern.chunk, pattern.leading));
+    }
+    for (uint64_t start = 0; pattern.leading == 0 && start < pattern.lanes;
+         start += pattern.chunk) {
+        const uint64_t end = std::min(start + pattern.chunk, pattern.lanes);
         uint64_t first = start;
         while (first < end) {
-            while (first < end && !Bit(mask, first)) {
+            while (first < end && !Bit(pattern.mask, first)) {
                 ++first;
             }
             uint64_t last = first;
-            while (last < end && Bit(mask, last)) {
+            while (last < end && Bit(pattern.mask, last)) {
                 ++last;
             }
             if (last > first) {
@@ -128,16 +161,20 @@ std::vector<Run> RunsOf(const Vector &v, uint32_t widest)
     const MaskState state = MaskOf(v);
     const uint64_t lanes = kRepeatBytes / widest;
     if (!state.counter) {
+        const uint64_t kept = std::min<uint64_t>(lanes, 128);
+        const uint64_t leading = Leading(state.mask, kept);
+        const Pattern pattern{{state.mask[0], state.mask[1]}, kept,
+                              leading != 0 && Dense(parts) ? kept : chunk, leading};
+        runs.reserve(v.lanes.repeats * ((lanes + pattern.chunk - 1) / pattern.chunk));
         for (uint64_t r = 0; r < v.lanes.repeats; ++r) {
-            Repeat(runs, parts, r, state.mask, std::min<uint64_t>(lanes, 128), chunk);
+            Repeat(runs, parts, r, pattern);
         }
         return runs;
     }
-    const uint64_t all[2] = {~uint64_t{0}, ~uint64_t{0}};
     uint64_t left = state.mask[0];
     for (uint64_t r = 0; left != 0; ++r) {
         const uint64_t now = std::min(left, lanes);
-        Repeat(runs, parts, r, all, now, chunk);
+        Repeat(runs, parts, r, {{0, 0}, now, Dense(parts) ? now : chunk, now});
         left -= now;
     }
     return runs;

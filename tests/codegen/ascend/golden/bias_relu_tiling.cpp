@@ -26,7 +26,8 @@ struct Way {
     int64_t rows, cols, outer, walked;
     bool freeRows, freeCols, splitRows, splitCols;
     int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
-    double copyCycles, workCycles, tileCycles;  // per lane, per lane, per tile
+    double copyCycles, crossCycles;  // per lane: of rows, of what is transposed in the buffer
+    double workCycles, tileCycles;   // per lane, per tile
     int64_t (*bytes)(int64_t, int64_t);
 };
 
@@ -45,7 +46,9 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
         way.walked * (way.splitRows ? 1 : down) * (way.splitCols ? 1 : across) * way.passes;
     const int64_t share = Parts(*tasks, cores);
     const double lanes = static_cast<double>(height * UpTo(width, way.align));
-    const double copies = lanes * way.copyCycles;
+    // What is transposed comes in pieces as long as the tile is high, of whole 16 and a start.
+    const double crossed = static_cast<double>(width * (UpTo(height, 16) + 16));
+    const double copies = lanes * way.copyCycles + crossed * way.crossCycles;
     const double work = way.tileCycles + lanes * way.workCycles;
     const double longer = copies > work ? copies : work;
     return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
@@ -114,7 +117,7 @@ extern "C" int tiling_bias_relu(const int64_t *dims, int nDims, bias_relu_Tiling
     {
         Tile tile = {0, 0, 0, 0.0};
         if (tile.height == 0) {
-            const Way way = {s0, s1, 1, 1, true, true, true, true, 1, 16, 64, 0.1978, 0.1531, 261.0, Bytes0Way0};
+            const Way way = {s0, s1, 1, 1, true, true, true, true, 1, 16, 64, 0.1978, 0.0000, 0.1531, 261.0, Bytes0Way0};
             tile = Choose(way, lanes, cores);
             if (tile.height == 0) {
                 tile = Choose(way, 0, cores);
