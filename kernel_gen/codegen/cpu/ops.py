@@ -246,8 +246,6 @@ class OpWriter:
                 return f"{name}({a}, {b}, {live or '-1'}, &status)"
             case "shift_left" | "shift_right":
                 return f"{self._shift(op, dtype, vector)}({a}, {b})"
-            case "pow":
-                return f"{self._int_pow(dtype, vector)}({a}, {b})"
             case _:
                 raise InternalError(f"no kernel text for {op} on {dtype}")
 
@@ -303,19 +301,6 @@ class OpWriter:
         return self.unit.helper(
             name, f"static inline {kind} {name}({kind} a, {kind} b) {{ return {body}; }}"
         )
-
-    def _int_pow(self, dtype: DType, vector: bool) -> str:
-        """Integer power by squaring, wrapping; a negative exponent gives 1/a truncated."""
-        c, name = SCALAR_C[dtype], f"gaf_pow_{dtype}"
-        self.unit.helper(
-            name,
-            f"static inline {c} {name}({c} a, {c} n) {{\n"
-            f"  if (n < 0) return a == 1 ? 1 : a == ({c})-1 ? (n & 1 ? -1 : 1) : 0;\n"
-            f"  {c} r = 1;\n"
-            f"  for (; n; n >>= 1, a = ({c})(a * a)) if (n & 1) r = ({c})(r * a);\n"
-            "  return r;\n}",
-        )
-        return vecmath.by_lane(self.unit, name, dtype, self.lanes.count, 2) if vector else name
 
     def _predicate(self, op: str, arg: Value) -> str:
         a = arg.text
