@@ -8,6 +8,7 @@ jump (floor, compare, argmax, cast to an integer) read only values without round
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import hypothesis.strategies as st
 import numpy as np
@@ -103,24 +104,42 @@ def _strewn(rng: np.random.Generator, array: Array, edges: Sequence[float]) -> A
     return np.where(chosen, picks, array)
 
 
-def assert_outputs_match(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> None:
-    """Results of a back end (in storage types) against the reference.
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a graph gives on some inputs: in float64, and rounded at every step (`strict`)."""
 
-    Integers and bools are equal. How far a float may lie from the float64 value follows from how
-    far rounding at every step (`strict`) moves it; NaN and infinities stand in the same places.
-    """
-    exact, strict = evaluate(graph, inputs), evaluate(graph, inputs, "strict")
-    assert len(got) == len(graph.outputs)
-    for position, (output, have) in enumerate(zip(graph.outputs, got, strict=True)):
-        type, want = graph.values[output.value], exact[position]
-        place = f"output {position}"
-        assert have.dtype == numpy_dtype(type.dtype), f"{place}: {have.dtype}"
-        assert have.shape == want.shape, f"{place}: {have.shape}, expected {want.shape}"
-        if type.dtype.is_float:
-            eps, upstream = _EPS[type.dtype], _upstream_eps(graph, type.dtype)
-            _assert_floats_match(have, want, strict[position], eps, upstream, place)
-        else:
-            np.testing.assert_array_equal(have, want, err_msg=place)
+    graph: Graph
+    exact: Sequence[Array]
+    strict: Sequence[Array]
+
+    def assert_matches(self, got: Sequence[Array]) -> None:
+        """Results of a back end (in storage types) against the reference.
+
+        Integers and bools are equal. How far a float may lie from the float64 value follows from
+        how far rounding at every step moves it; NaN and infinities stand in the same places.
+        """
+        assert len(got) == len(self.graph.outputs)
+        for position, (output, have) in enumerate(zip(self.graph.outputs, got, strict=True)):
+            type, want = self.graph.values[output.value], self.exact[position]
+            place = f"output {position}"
+            assert have.dtype == numpy_dtype(type.dtype), f"{place}: {have.dtype}"
+            assert have.shape == want.shape, f"{place}: {have.shape}, expected {want.shape}"
+            if type.dtype.is_float:
+                eps, upstream = _EPS[type.dtype], _upstream_eps(self.graph, type.dtype)
+                strict = self.strict[position]
+                _assert_floats_match(have, want, strict, eps, upstream, place)
+            else:
+                np.testing.assert_array_equal(have, want, err_msg=place)
+
+
+def expected(graph: Graph, inputs: Sequence[Array]) -> Expected:
+    """The reference, for as many results as there are to compare with it."""
+    return Expected(graph, evaluate(graph, inputs), evaluate(graph, inputs, "strict"))
+
+
+def assert_outputs_match(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> None:
+    """One back end's results against the reference."""
+    expected(graph, inputs).assert_matches(got)
 
 
 def _upstream_eps(graph: Graph, dtype: DType) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,18 +19,23 @@ from kernel_gen.ir.loopnest import BufferRole
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.kernel import LoadedKernel
 from tests.codegen.kernel_bench import run_kernel
-from tests.strategies import assert_outputs_match, random_input
+from tests.strategies import Expected, expected, random_input
 
 F32 = DType.F32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GraphCase:
     """A graph as one nest, with inputs."""
 
     graph: Graph
     lowered: Lowered
     inputs: Sequence[np.ndarray]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """Computed once for all kernels of the graph."""
+        return expected(self.graph, self.inputs)
 
     def check(self, kernel: LoadedKernel, threads: int = 1) -> None:
         """Runs the kernel and compares all outputs of the graph with the reference."""
@@ -42,7 +48,7 @@ class GraphCase:
         writes = [v for v, b in pairs if b.role is BufferRole.OUTPUT]
         known.update(zip(writes, run_kernel(kernel, reads, threads), strict=True))
         results = [known[o.value] for o in self.graph.outputs]
-        assert_outputs_match(self.graph, self.inputs, results)
+        self.expected.assert_matches(results)
 
 
 def case_of(graph: Graph, inputs: Sequence[np.ndarray] | None = None, seed: int = 0) -> GraphCase:

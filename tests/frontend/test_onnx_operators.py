@@ -17,7 +17,7 @@ from kernel_gen.frontend.onnx import OnnxModule, read_onnx
 from kernel_gen.frontend.onnx.reading import OPSETS
 from kernel_gen.frontend.onnx.values import RULES
 
-# One worker makes the cases, once.
+# One worker makes and runs the cases, once.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("onnx")]
 _HALF = 2e-2
 # Rules whose cases are of older opsets with other meanings, of types that are refused, or whose
@@ -32,6 +32,11 @@ _NOT_COVERED = {
 
 
 @cache
+def _outcomes() -> list[tuple[Any, str]]:
+    """Each case, and what comes of it."""
+    return [(case, _outcome(case)) for case in _cases()]
+
+
 def _cases() -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -109,7 +114,7 @@ def _tensor(value: Any) -> torch.Tensor:
 
 def test_all_operator_cases() -> None:
     """None is wrong; what cannot be run is refused by a typed error."""
-    outcomes = Counter(_outcome(case) for case in _cases())
+    outcomes = Counter(outcome for _, outcome in _outcomes())
     wrong = [text for text in outcomes if text not in ("right", "refused")]
     assert not wrong
     assert outcomes["right"] > 3 * outcomes["refused"]
@@ -118,8 +123,8 @@ def test_all_operator_cases() -> None:
 def test_every_rule_has_a_case_that_it_gets_right() -> None:
     covered = {
         node.op_type
-        for case in _cases()
-        if len(case.model.graph.node) == 1 and _outcome(case) == "right"
+        for case, outcome in _outcomes()
+        if len(case.model.graph.node) == 1 and outcome == "right"
         for node in case.model.graph.node
     }
     assert set(RULES) - covered <= _NOT_COVERED
