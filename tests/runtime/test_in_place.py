@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from kernel_gen.codegen.cpu.pointwise import Pointwise
+from kernel_gen.errors import Refusal
 from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group
@@ -50,6 +51,24 @@ def momentum() -> Graph:
     b.output(moved, mutates=1)
     b.output(b.op("sub", weight, moved), mutates=0)
     return b.build()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_single_element_is_written_by_one_thread(shape: tuple[int, ...]) -> None:
+    """old = x; x = x + y: another thread would read the new x as the old one."""
+    b = GraphBuilder()
+    x, y = b.input(f32(*shape)), b.input(f32(*shape))
+    b.output(b.op("add", x, y), mutates=0)
+    b.output(b.op("neg", x))
+    target, template, graph = host_target(), Pointwise(), b.build()
+    lowered = lower(graph, make_group(graph, (0, 1)))
+    assert isinstance(lowered, Lowered)
+    point = {**dict(template.space(lowered.nest, target).seeds[0]), "threads": "all"}
+    schedule = template.schedule(lowered.nest, target, point)
+    assert not isinstance(schedule, Refusal)
+    source = template.generate(lowered.nest, target, schedule, "k")
+    assert source.in_place
+    assert "omp parallel" not in source.files[0][1]
 
 
 @pytest.mark.parametrize("stream", [0, 1])

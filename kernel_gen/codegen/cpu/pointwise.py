@@ -87,7 +87,8 @@ class Pointwise:
             _loops(emitter, root, axis, schedule)
         else:
             emitter.stores(root)
-        parallel = choice(schedule, "threads") == "all"
+        # Without an axis each thread would do all of it, and read what another has written.
+        parallel = bool(axis) and choice(schedule, "threads") == "all"
         return replace(kernel_source(unit, root, symbol, parallel=parallel), in_place=pairs)
 
 
