@@ -8,8 +8,10 @@ TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PACKAGES := kernel_gen cost_models db tuner service graph_autofusion
 SOURCES := $(PACKAGES) benchmarks examples tests
 export RAY_USAGE_STATS_ENABLED := 0
+# Tests and searches start many Python processes; each would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test test-fast check format bench golden soak ablation screenshots openapi clean
+.PHONY: help venv demo test test-times test-fast check format bench golden soak ablation screenshots openapi clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -36,6 +38,10 @@ demo: $(STAMP) ## tune the example over the service and show what came of it
 
 test: $(STAMP) ## all tests, fast ones first
 	$(BIN)/python -m pytest tests -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-times: $(STAMP) ## all tests; rewrites what tests/units.py knows of their times
+	$(BIN)/python -m pytest tests -n 2 --dist loadgroup --record-seconds tests/unit_seconds.json \
+	  $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## what takes less than a minute
 	$(BIN)/python -m pytest tests -n 2 --dist loadgroup -m "not ray and not browser and not postgres and not slow"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SUITE = """
-import json, os
+import json, os, time
 from pathlib import Path
 import pytest
 
@@ -35,7 +35,7 @@ def test_with_fixture(number, shared): pass
 
 @pytest.mark.xdist_group("dear")
 @numbers
-def test_of_a_group(number): pass
+def test_of_a_group(number): time.sleep(0.2)
 
 @pytest.mark.ray
 @pytest.mark.xdist_group("ray")
@@ -48,6 +48,7 @@ def test_units_stay_together_and_the_one_that_waits_comes_first(tmp_path: Path) 
     (tmp_path / "test_some.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = ray\n")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
+    command += ["--record-seconds", "seconds.json"]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [*command, "-p", "tests.units", "-p", "no:cacheprovider", str(tmp_path)],
@@ -64,3 +65,4 @@ def test_units_stay_together_and_the_one_that_waits_comes_first(tmp_path: Path) 
         assert len(workers[name]) == 1, name
     (waiting,) = workers["test_that_waits"]
     assert next(name for worker, name in ran if worker == waiting) == "test_that_waits"
+    assert json.loads((tmp_path / "seconds.json").read_text())["dear"] >= 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from xdist.scheduler import LoadScopeScheduling
 _LATE = ("postgres", "browser", "slow", "ray")
 _WAITS = "ray"  # mostly for processes to start and searches to end: beside all the others
 _FILE = "gaf_units"
+_SECONDS = Path(__file__).with_name("unit_seconds.json")  # of `make test-times`
+_RECORDED = 1.0  # seconds of a unit that is worth a line there
+_SLOW, _PLAIN = 10.0, 0.5  # seconds of a test of a unit that is not there yet
 
 
 class _UnitScheduling(LoadScopeScheduling):
@@ -58,16 +61,46 @@ def _file(config: pytest.Config) -> Path:
     return factory.getbasetemp() / "units.json"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-seconds", metavar="FILE", help="write there what the units take")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("--record-seconds", default=None)
+    if path and config.getvalue("dist") != "no":
+        config.pluginmanager.register(_Recorder(config, Path(path)))
+
+
+class _Recorder:
+    """Adds up what the tests of each unit take, and writes it down at the end."""
+
+    def __init__(self, config: pytest.Config, path: Path) -> None:
+        self._config, self._path = config, path
+        self._seconds = defaultdict[str, float](float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration
+
+    @pytest.hookimpl(tryfirst=True)  # before the folder of this run is cleaned up
+    def pytest_sessionfinish(self) -> None:
+        units, took = json.loads(_file(self._config).read_text()), defaultdict[str, float](float)
+        for nodeid, seconds in self._seconds.items():
+            took[units.get(nodeid, nodeid)] += seconds
+        kept = {unit: round(took[unit]) for unit in sorted(took) if took[unit] >= _RECORDED}
+        self._path.write_text(json.dumps(kept, indent=1) + "\n")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What needs servers or much time comes last, so that a plain fault shows in seconds; larger
-    units of it before smaller ones, so that the workers end together."""
+    """What needs servers or much time comes last, so that a plain fault shows in seconds; units
+    that take longer before others, so that the workers end together."""
     units = {item.nodeid: unit_of(item) for item in items}
     given = getattr(config, "workerinput", {}).get(_FILE)
     if given is None:
         items.sort(key=_rank)
         return
     _write(Path(given), units)
-    items.sort(key=_order(items, units))
+    seconds = json.loads(_SECONDS.read_text()) if _SECONDS.exists() else {}
+    items.sort(key=_order(items, units, seconds))
 
 
 def unit_of(item: pytest.Item) -> str:
@@ -84,16 +117,18 @@ def _shares_a_fixture(item: pytest.Item) -> bool:
     return any(found[-1].scope == "module" for found in known.values())
 
 
-def _order(items: Sequence[pytest.Item], units: Mapping[str, str]) -> Any:
-    sizes, latest = Counter(units.values()), Counter[str]()
+def _order(
+    items: Sequence[pytest.Item], units: Mapping[str, str], seconds: Mapping[str, float]
+) -> Any:
+    guessed = defaultdict[str, float](float)
     for item in items:
-        unit = units[item.nodeid]
-        latest[unit] = max(latest[unit], _rank(item))
+        guessed[units[item.nodeid]] += _SLOW if item.get_closest_marker("slow") else _PLAIN
+    late = {units[item.nodeid] for item in items if _rank(item)}
 
-    def key(item: pytest.Item) -> tuple[bool, int, int]:
+    def key(item: pytest.Item) -> tuple[bool, bool, float]:
         unit = units[item.nodeid]
-        late = latest[unit]
-        return unit != _WAITS, late, -sizes[unit] if late else 0
+        took = seconds.get(unit, guessed[unit])
+        return unit != _WAITS, unit in late, -took if unit in late else 0.0
 
     return key
 
