@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -172,12 +173,18 @@ def test_reasons_are_one_line() -> None:
     assert reason(ValueError("a\n\n  b")) == "ValueError: a b"
 
 
+@pytest.fixture(scope="module")
+def zygotes() -> Iterator[Zygotes]:
+    """Processes that have imported torch and the peers: seconds of work."""
+    with Zygotes(1) as started:
+        yield started
+
+
 @pytest.mark.slow
-def test_a_workload_is_run_interleaved_in_processes(cases: Path) -> None:
+def test_a_workload_is_run_interleaved_in_processes(cases: Path, zygotes: Zygotes) -> None:
     settings = Settings(("eager", "onnxruntime"), threads=1, rounds=2, least_rounds=1, cases=cases)
     told: list[str] = []
-    with Zygotes(1) as zygotes:
-        found = run_workload("grow", settings, zygotes, told.append)
+    found = run_workload("grow", settings, zygotes, told.append)
     eager = found.of("eager")
     assert eager is not None, found.timings
     assert set(eager.by_malloc_us) == {"default", "no-trim"}
@@ -191,13 +198,13 @@ def test_a_workload_is_run_interleaved_in_processes(cases: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_was_measured(cases: Path) -> None:
+def test_ctrl_c_keeps_what_was_measured(cases: Path, zygotes: Zygotes) -> None:
     def stop(done: str) -> None:
         if done == "round 1":
             raise KeyboardInterrupt
 
     settings = Settings(("eager",), threads=1, rounds=3, cases=cases)
-    with Zygotes(1) as zygotes, pytest.raises(Interrupted) as caught:
+    with pytest.raises(Interrupted) as caught:
         run_workload("double", settings, zygotes, stop)
     kept = caught.value.result
     assert kept is not None
