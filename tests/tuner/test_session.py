@@ -1,4 +1,5 @@
 import itertools
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -100,6 +101,20 @@ def test_an_exhausted_search_ends_before_its_budget() -> None:
     assert plan.summary.tuning_seconds < 60
     tried = [(t.group, t.point) for t in nest_trials(archive.trials)]
     assert len(tried) == len(set(tried)) == 11 * len({group for group, _ in tried})
+
+
+def test_a_long_search_runs_whole_programs_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuner.session._FIRST_LEG_SECONDS", 0.2)
+
+    def slowly(group: str, template: str, point: object) -> Measurement | Failure | None:
+        time.sleep(0.005)
+        return steady_times()(group, template, point)
+
+    _, archive = run(slowly, assignment(TARGET, seconds=2.0))
+    phases = [(kind, data.get("phase")) for kind, data in archive.events]
+    first = phases.index(("cover", None))
+    assert archive.events[first][1]["remaining_seconds"] > 1.0
+    assert ("progress", "tune-groups") in phases[first:]
 
 
 def test_the_published_kernel_is_the_fastest_one_tried() -> None:
