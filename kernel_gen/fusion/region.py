@@ -132,13 +132,44 @@ def _is_constant(node: Node, known: set[int]) -> bool:
 def make_group(program: Graph, nodes: Sequence[int]) -> FusionGroup:
     """The group of `nodes`: reads what they do not make, writes what others or the caller need."""
     chosen = set(nodes)
-    made = [value for i in sorted(chosen) for value in program.nodes[i].outputs]
+    order = tuple(sorted(chosen))
+    made = dict.fromkeys(value for i in order for value in program.nodes[i].outputs)
     inputs: dict[int, None] = {}
-    for i in sorted(chosen):
+    for i in order:
         inputs.update(dict.fromkeys(v for v in program.nodes[i].inputs if v not in made))
-    needed = {output.value for output in program.outputs}
-    for i, node in enumerate(program.nodes):
-        if i not in chosen:
-            needed |= set(node.inputs)
-    outputs = tuple(value for value in made if value in needed)
-    return FusionGroup(tuple(sorted(chosen)), tuple(inputs), outputs)
+    uses = _uses(_Itself(program))
+    outputs = tuple(
+        value
+        for value in made
+        if value in uses.returned or not chosen.issuperset(uses.readers.get(value, ()))
+    )
+    return FusionGroup(order, tuple(inputs), outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Who needs each value: nodes, or the caller."""
+
+    readers: dict[int, tuple[int, ...]]
+    returned: frozenset[int]
+
+
+class _Itself:
+    """A program as a key by identity: a digest of all of it for each group would be quadratic."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Graph) -> None:
+        self.program = program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.program is other.program
+
+
+@lru_cache(maxsize=8)  # pure; all groups of a search are made of one program
+def _uses(itself: _Itself) -> _Uses:
+    program = itself.program
+    return _Uses(program.consumers(), frozenset(output.value for output in program.outputs))
