@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes
@@ -34,7 +35,7 @@ from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import LoadedKernel
 from kernel_gen.schedule.schedule import Choice
-from tuner.check import mismatch, tolerance, value_scale
+from tuner.check import Tolerance, mismatch, tolerance, value_scale
 from tuner.reference import ill_conditioned, reference
 
 _POISON = 0x7B
@@ -43,11 +44,25 @@ _LARGEST = Limits(groups=120, lowered=60)
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """An output of a nest in float64: how far a kernel may lie off, and what it need not meet."""
+
+    expected: np.ndarray
+    allowed: Tolerance
+    exempt: np.ndarray | None
+
+
+@dataclass(frozen=True)
 class Nest:
     """A group of a program as a nest, with the values of all its operands (eager's results)."""
 
     lowered: Lowered
     values: dict[int, np.ndarray]
+
+    @cached_property
+    def judged(self) -> list[Judged]:
+        """The reference, computed once for all kernels of the nest."""
+        return _judged(self)
 
     def inputs(self) -> list[np.ndarray]:
         return [array for array, buffer in self._operands() if buffer.role is not BufferRole.OUTPUT]
@@ -183,29 +198,40 @@ def _problem(kernel: Kernel, loaded: LoadedKernel, n_threads: int) -> str | None
         return f"status {status}"
     if any((b[:_FENCE] != _POISON).any() or (b[-_FENCE:] != _POISON).any() for b, _ in made):
         return "wrote beside an output"
-    return _wrong(kernel.nest, inputs, outputs)
+    return _wrong(kernel.nest, outputs)
 
 
-def _wrong(nest: Nest, inputs: list[np.ndarray], outputs: Sequence[np.ndarray]) -> str | None:
-    places = [i for i, b in enumerate(nest.lowered.nest.buffers) if b.role is BufferRole.OUTPUT]
+def _wrong(nest: Nest, outputs: Sequence[np.ndarray]) -> str | None:
     with np.errstate(all="ignore"):
-        expected, ambiguous = reference(nest.lowered.nest, inputs, strict=False)
+        for have, want in zip(outputs, nest.judged, strict=True):
+            found = np.ascontiguousarray(have)
+            if problem := mismatch(found, want.expected, want.allowed, want.exempt):
+                return problem
+    return _differs_from_eager(nest, outputs)
+
+
+def _judged(nest: Nest) -> list[Judged]:
+    made, inputs = nest.lowered.nest, nest.inputs()
+    places = [i for i, b in enumerate(made.buffers) if b.role is BufferRole.OUTPUT]
+    with np.errstate(all="ignore"):
+        expected, ambiguous = reference(made, inputs, strict=False)
         scale = max((value_scale(a) for a in inputs if a.dtype != np.bool_), default=0.0)
         sizes = [value_scale(e) if e.dtype.kind == "f" else 0.0 for e in expected]
         least = 1e-3 * min(scale, 1e3)
         allowed = [
-            tolerance(nest.lowered.nest, place, max(size, least))
+            tolerance(made, place, max(size, least))
             for place, size in zip(places, sizes, strict=True)
         ]
-        hard = ill_conditioned(nest.lowered.nest, inputs, expected, allowed)
-        for have, want, limit, *masks in zip(
-            outputs, expected, allowed, ambiguous, hard, strict=True
-        ):
-            known = [mask for mask in masks if mask is not None]
-            exempt = np.logical_or.reduce(known) if known else None
-            if problem := mismatch(np.ascontiguousarray(have), want, limit, exempt):
-                return problem
-    return _differs_from_eager(nest, outputs)
+        hard = ill_conditioned(made, inputs, expected, allowed)
+    return [
+        Judged(want, limit, _either(*masks))
+        for want, limit, *masks in zip(expected, allowed, ambiguous, hard, strict=True)
+    ]
+
+
+def _either(*masks: np.ndarray | None) -> np.ndarray | None:
+    known = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(known) if known else None
 
 
 _EAGER = {
