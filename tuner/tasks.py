@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernel_gen.fusion.candidates import Candidate, Candidates
+from kernel_gen.fusion.candidates import Candidates
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.fusion.judge import Candidate
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec

@@ -11,23 +11,21 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from kernel_gen.codec import digest
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.dag import Dag, bits, mask_of
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.fusion.judge import Candidate, Judge
 from kernel_gen.fusion.legality import (
     Accepts,
-    accepting,
     is_attention,
     matrix_products,
     refuse_nodes,
 )
 from kernel_gen.fusion.library import library_groups
-from kernel_gen.fusion.lower import Lowered, Lowering
 from kernel_gen.fusion.region import constant_nodes, make_group
-from kernel_gen.fusion.structure import Structure
+from kernel_gen.fusion.siblings import sibling_masks
 from kernel_gen.fusion.together import keep_together
-from kernel_gen.ir.graph import Graph, Node
+from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.target import Target
@@ -40,16 +38,6 @@ class Limits:
     nodes: int = 24
     groups: int = 2000
     lowered: int = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A legal group. Equal `task` (the nest's digest) means one tuning for all of them."""
-
-    group: FusionGroup
-    lowered: Lowered
-    task: str
-    templates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +98,7 @@ def candidates(
     """Every group worth considering, always with the single nodes that have a template."""
     search = _Growth(
         program,
-        _Judge(program, templates, target, numerics),
+        Judge(program, templates, target, numerics),
         constraints or Constraints(),
         limits or Limits(),
     )
@@ -118,55 +106,9 @@ def candidates(
     return search.result()
 
 
-class _Judge:
-    """Lowers groups and asks templates; equal structures are judged once."""
-
-    def __init__(
-        self, program: Graph, templates: tuple[Accepts, ...], target: Target, numerics: str
-    ) -> None:
-        self._lowering = Lowering(program, numerics)
-        constant = frozenset(constant_nodes(program))
-        self._computing = frozenset(range(len(program.nodes))) - constant
-        self._templates = templates
-        self._target = target
-        self._known: dict[Structure, tuple[LoopNest, str, tuple[str, ...]] | Refusal] = {}
-        self._places: dict[Structure, tuple[int, ...]] = {}
-
-    @property
-    def judged(self) -> int:
-        """Distinct groups lowered so far."""
-        return len(self._known)
-
-    def judge(self, group: FusionGroup) -> Candidate | Refusal:
-        """The candidate, or why there is none."""
-        key, values = self._lowering.structure(group)
-        if key not in self._known:
-            self._known[key] = self._lower(group, key, values)
-        known = self._known[key]
-        if isinstance(known, Refusal):
-            return known
-        nest, task, names = known
-        operands = tuple(values[place] for place in self._places[key])
-        return Candidate(group, Lowered(nest, operands), task, names)
-
-    def _lower(
-        self, group: FusionGroup, key: Structure, values: tuple[int, ...]
-    ) -> tuple[LoopNest, str, tuple[str, ...]] | Refusal:
-        lowered = self._lowering.lower(group)
-        if isinstance(lowered, Refusal):
-            return lowered
-        fused = len(self._computing.intersection(group.nodes)) > 1
-        names = accepting(lowered.nest, self._target, self._templates, fused=fused)
-        if isinstance(names, Refusal):
-            return names
-        place = {value: position for position, value in enumerate(values)}
-        self._places[key] = tuple(place[value] for value in lowered.operands)
-        return lowered.nest, digest(lowered.nest), names
-
-
 class _Growth:
     def __init__(
-        self, program: Graph, judge: _Judge, constraints: Constraints, limits: Limits
+        self, program: Graph, judge: Judge, constraints: Constraints, limits: Limits
     ) -> None:
         self._program = program
         self._judge = judge
@@ -178,7 +120,7 @@ class _Growth:
         self._seen: dict[int, bool] = {}
         self._found: dict[FusionGroup, Candidate] = {}
         self._refusals: dict[tuple[int, ...], Refusal] = {}
-        self._siblings = self._sibling_masks()
+        self._siblings = sibling_masks(program)
         results = {output.value for output in program.outputs}
         self._returned = mask_of(self._made_by[v] for v in results if v in self._made_by)
         self._absorbed = mask_of(filter(self._is_absorbed, range(len(program.nodes))))
@@ -332,33 +274,6 @@ class _Growth:
 
     def _kind(self, value: int) -> OpKind:
         return spec(self._program.nodes[self._made_by[value]].op).kind
-
-    def _sibling_masks(self) -> list[int]:
-        """For each node, those that read a common value and run over as many elements, or
-        reduce it too: sums of rows and of columns can share one read."""
-        masks = [0] * len(self._program.nodes)
-        for users in self._program.consumers().values():
-            for first in users:
-                for second in users:
-                    if first != second and self._alike(first, second):
-                        masks[first] |= 1 << second
-        return masks
-
-    def _alike(self, first: int, second: int) -> bool:
-        nodes = self._program.nodes[first], self._program.nodes[second]
-        if all(map(_reduces, nodes)):
-            return True
-        one, other = map(self._domain, nodes)
-        return one == other
-
-    def _domain(self, node: Node) -> object:
-        """The shape that a node's loops run over, for all its outputs."""
-        values = node.inputs[:1] if _reduces(node) else node.outputs
-        return tuple(self._program.type_of(value).shape for value in values)
-
-
-def _reduces(node: Node) -> bool:
-    return spec(node.op).kind is OpKind.REDUCTION or node.op in ("mean", "var", "std")
 
 
 def _without(group: FusionGroup, values: set[int]) -> FusionGroup:

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.apply_rules import apply_rules
-from kernel_gen.fusion.candidates import Candidate, Limits, candidates
+from kernel_gen.fusion.candidates import Limits, candidates
 from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.fusion.judge import Candidate
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph, InputKind, Output
 from kernel_gen.ir.target import Target

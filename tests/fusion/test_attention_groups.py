@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernel_gen.codegen.cpu.registry import templates
-from kernel_gen.fusion.candidates import Candidate, candidates
+from kernel_gen.fusion.candidates import candidates
+from kernel_gen.fusion.judge import Candidate
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import DeviceKind, Target

@@ -11,8 +11,9 @@ from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.apply_rules import apply_rules
-from kernel_gen.fusion.candidates import Candidate, Candidates, candidates
+from kernel_gen.fusion.candidates import Candidates, candidates
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
+from kernel_gen.fusion.judge import Candidate
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
