@@ -179,7 +179,7 @@ def test_ctrl_c_leaves_no_process_and_no_half_written_file(tmp_path: Path) -> No
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert output.strip() == "cancelled", errors
-    _wait(lambda: _marked(mark) == [], 30)
+    _wait(lambda: _marked(mark) == [], 90, lambda: _marked(mark))
     left = [path for path in tmp_path.rglob("*") if TEMPORARY_PREFIX in path.name]
     assert left == []
 
@@ -196,10 +196,10 @@ def _marked(mark: str) -> list[str]:
     return found
 
 
-def _wait(condition, seconds: float) -> None:
+def _wait(condition, seconds: float, seen=lambda: None) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, seen()
         time.sleep(0.1)
 
 
