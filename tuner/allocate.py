@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuner.costs import CostBook
+from tuner.search import NestSearch
 
 _HALF_LIFE_TRIALS = 8
 _LEAST_ROOM = 0.05  # the model is no oracle: there may be room where it sees none
@@ -49,13 +50,16 @@ def allocate(costs: CostBook, weights: Mapping[str, float], batch: int) -> list[
 def has_untried(costs: CostBook, weights: Mapping[str, float]) -> bool:
     """Whether a nest of the cover itself (weight 1 and more) still waits for its first trial."""
     searches = (costs.search(digest) for digest, weight in weights.items() if weight >= 1)
-    return any(not (s.tried or s.is_empty or s.exhausted) for s in searches)
+    return any(not s.tried and _has_more(s) for s in searches)
 
 
 def _is_fresh(costs: CostBook, digest: str) -> bool:
     search = costs.search(digest)
-    given_up = search.is_empty or search.exhausted
-    return not given_up and search.tried < min(_FIRST_TRIALS, search.size)
+    return _has_more(search) and search.tried < min(_FIRST_TRIALS, search.size)
+
+
+def _has_more(search: NestSearch) -> bool:
+    return not (search.is_empty or search.exhausted)
 
 
 def _from_both_ends(digests: Sequence[str]) -> list[str]:

@@ -74,7 +74,7 @@ class GroupStage:
         self._pace = _Pace()
         self._announced: set[str] = set()
         self._weights: dict[str, float] = {}
-        self._age = self._lasts = 0  # batches with the present weights, and how many there are
+        self._batches_left = 0  # with the present weights
         self._cover_us: float | None = None
         self.failures = 0
 
@@ -99,9 +99,9 @@ class GroupStage:
     def _next_shares(self, batch: int) -> list[Share]:
         """A cover is tried throughout before there is another: with half of one measured, what was
         never tried always looks better."""
-        if not has_untried(self._costs, self._weights) and self._age >= self._lasts:
+        if not has_untried(self._costs, self._weights) and self._batches_left <= 0:
             self._solve()
-        self._age += 1
+        self._batches_left -= 1
         return allocate(self._costs, self._weights, batch)
 
     def _solve(self) -> None:
@@ -116,7 +116,7 @@ class GroupStage:
         has_news = has_untried(self._costs, self._weights)
         if not has_news:
             self._weights = {**self._hopeful_weights(options), **weights}
-        self._age, self._lasts = 0, 0 if has_news else _RESOLVE_BATCHES
+        self._batches_left = 0 if has_news else _RESOLVE_BATCHES
 
     def _hopeful_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
         """Nests of the best cover if nests never measured beat their prediction."""

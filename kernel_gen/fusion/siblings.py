@@ -13,13 +13,12 @@ def sibling_masks(program: Graph) -> list[int]:
     masks = [0] * len(program.nodes)
     for users in program.consumers().values():
         reducing = mask_of(node for node in users if _reduces(program.nodes[node]))
+        domains = {node: _domain(program, program.nodes[node]) for node in users}
         sharing: dict[object, int] = {}
-        for node in users:
-            domain = _domain(program, program.nodes[node])
+        for node, domain in domains.items():
             sharing[domain] = sharing.get(domain, 0) | (1 << node)
-        for node in users:
-            alike = sharing[_domain(program, program.nodes[node])]
-            alike |= reducing if reducing >> node & 1 else 0
+        for node, domain in domains.items():
+            alike = sharing[domain] | (reducing if reducing >> node & 1 else 0)
             masks[node] |= alike & ~(1 << node)
     return masks
 
