@@ -6,7 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from graph_autofusion.fusion_rate import shared_share
+from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.target import DeviceKind
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import FrameworkGroup, Kernel, Plan, Unfused
@@ -72,7 +72,7 @@ def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionRepor
     return FusionReport(
         cache=cache,
         key=str(plan.key),
-        fusion_rate=shared_share(plan.program, plan.cover.groups, plan.layout.folded),
+        fusion_rate=Sharing(plan.program, plan.layout.folded).rate(plan.cover.groups),
         groups=_groups(plan),
         unfused=summary.unfused,
         measured_us=summary.measured_us,

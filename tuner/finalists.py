@@ -25,7 +25,7 @@ _VIEWS = (
     Overheads(kernel_us=4.0, framework_us=40.0),
     # Fewest groups whatever their times: a kernel that was timed in a bad moment gets its chance.
     Overheads(kernel_us=1e4, framework_us=1e5),
-    Overheads(kernel_us=0.0, framework_us=0.0),
+    Overheads(kernel_us=0.0, framework_us=0.0, alone=0.0),
 )
 _SOLVER_SECONDS = 5.0
 _MOST_OF = 0.5  # of a cover's time: one nest that decides it

@@ -9,7 +9,7 @@ from kernel_gen.records import Measurement
 from tuner.protocol import half_width
 from tuner.tasks import computing_nodes
 
-_IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
+IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
 
 
 def is_baseline(cover: FusionPlan, program: Graph, graph: Graph) -> bool:
@@ -27,6 +27,6 @@ def is_improved(cover: FusionPlan, measured: Measurement, baseline: Measurement)
     """Whether a plan beats the baseline of the same interleaved run. One that runs everything in
     the framework does so only where the intervals of both medians lie apart."""
     if any(not isinstance(group, FrameworkGroup) for group in cover.groups):
-        return measured.median_us < _IMPROVED_BELOW * baseline.median_us
+        return measured.median_us < IMPROVED_BELOW * baseline.median_us
     high = measured.median_us * (1 + half_width(measured.samples_us))
     return high < baseline.median_us * (1 - half_width(baseline.samples_us))

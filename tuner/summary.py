@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
+from kernel_gen.errors import Refusal
+from kernel_gen.fusion.group import FrameworkGroup
+from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Plan, SearchSummary, Unfused
 from tuner.costs import CostBook
@@ -13,7 +15,7 @@ from tuner.prepare import Prepared
 from tuner.program_stage import Outcome
 from tuner.tasks import computing_nodes
 
-_NOT_FASTER = "No kernel that shares it with another op was faster."
+_NOT_FASTER = Refusal("not-faster", "No kernel that shares it with another op was faster.")
 
 
 def published(
@@ -49,19 +51,20 @@ def _unfused_us(prepared: Prepared, costs: CostBook) -> float | None:
 
 def _unfused(plan: Plan, prepared: Prepared) -> tuple[Unfused, ...]:
     """Every computing op that shares no kernel, with the reason."""
-    tasks = prepared.tasks
-    program = tasks.program
-    pairs = {r.nodes: r.refusal for r in tasks.candidates.refusals if len(r.nodes) == 2}
+    program = prepared.tasks.program
+    sharing = Sharing(program, plan.layout.folded)
     found: list[Unfused] = []
     for group in plan.cover.groups:
-        nodes = computing_nodes(program, group.nodes)
-        if isinstance(group, FrameworkGroup) and not group.is_constant:
-            found += [
-                Unfused(node_label(program.nodes[n]), group.code, group.sentence) for n in nodes
-            ]
-        elif isinstance(group, FusionGroup) and len(nodes) == 1:
-            refusal = next((r for pair, r in pairs.items() if nodes[0] in pair), None)
-            code = refusal.code if refusal else "not-faster"
-            sentence = refusal.sentence if refusal else _NOT_FASTER
-            found.append(Unfused(node_label(program.nodes[nodes[0]]), code, sentence))
+        for node in sharing.alone(group):
+            reason = group if isinstance(group, FrameworkGroup) else _why_alone(prepared, node)
+            found.append(Unfused(node_label(program.nodes[node]), reason.code, reason.sentence))
     return tuple(found)
+
+
+def _why_alone(prepared: Prepared, node: int) -> Refusal:
+    """Why a kernel holds one op: others could have shared it and were not faster, or none could."""
+    found = prepared.tasks.candidates
+    if any(node in c.group.nodes and not prepared.tasks.is_single(c.group) for c in found.groups):
+        return _NOT_FASTER
+    pairs = (r for r in found.refusals if len(r.nodes) == 2 and node in r.nodes)
+    return next((r.refusal for r in pairs), _NOT_FASTER)

@@ -36,13 +36,16 @@ def fold_norms(program: Graph, positions: Collection[int]) -> Graph:
 
 def holds_norm(program: Graph, position: int) -> bool:
     """Whether the convolution at `position` is one into which `fold_norms` has put a norm."""
-    node, makers = program.nodes[position], program.producers()
+    node = program.nodes[position]
+    if node.op != "convolution":
+        return False
+    makers = program.producers()
 
     def made_by(value: int, *ops: str) -> int | None:
         maker = makers.get(value)
         return value if maker is not None and program.nodes[maker].op in ops else None
 
-    if node.op != "convolution" or made_by(node.inputs[1], "mul") is None:
+    if made_by(node.inputs[1], "mul") is None:
         return False
     column = made_by(program.nodes[makers[node.inputs[1]]].inputs[1], "reshape")
     if column is None:

@@ -37,7 +37,7 @@ from tuner.cover import CoverOption, Overheads, best_covers
 
 _SUMMARY = SearchSummary(2.0, 1.0, 1.5, True, 0, 0, 0.0, 0.0)
 _LIMITS = Limits(groups=300, lowered=80)
-_FREE = Overheads(kernel_us=0.0, framework_us=0.0)
+_FREE = Overheads(kernel_us=0.0, framework_us=0.0, alone=0.0)
 # Which of equal elements torch.topk names is up to its sort; rows of NaN, to its attention kernel.
 _UP_TO_TORCH = {True: ("largest",), False: ("largest", "attention")}
 _DRAWS = 4  # of a point, before a template's first guess is taken

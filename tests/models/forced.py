@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graph_autofusion.fusion_rate import shared_share
 from graph_autofusion.resolution import Accepts, Resolution
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.codegen.template import Template
@@ -15,6 +14,7 @@ from kernel_gen.fusion.candidates import Candidates, candidates
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.fusion.judge import Candidate
 from kernel_gen.fusion.rules import load_rules
+from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import Target
 from kernel_gen.runtime.assemble import assemble
@@ -27,7 +27,7 @@ from tuner.tasks import op_names
 
 _SUMMARY = SearchSummary(1.0, 2.0, 1.5, True, 0, 0, 0.0, 0.0)
 _ALONE = 100.0  # of an op that shares its kernel with no other, beside 1 for a group
-_FREE = Overheads(kernel_us=0.0, framework_us=0.0)
+_FREE = Overheads(kernel_us=0.0, framework_us=0.0, alone=0.0)
 
 
 class ForcedSource:
@@ -54,7 +54,7 @@ class Forced:
     @property
     def rate(self) -> float:
         """The fusion rate; what depends on constants only runs when a plan is bound."""
-        return shared_share(self.program, self.cover.groups, self.found.constant)
+        return Sharing(self.program, self.found.constant).rate(self.cover.groups)
 
 
 def forced_cover(graph: Graph) -> Forced:
@@ -79,9 +79,8 @@ def forced_plan(graph: Graph, compiler: Compiler) -> Plan:
 
 def _options(program: Graph, found: Candidates) -> list[CoverOption]:
     groups = [*(candidate.group for candidate in found.groups), *found.library]
-    return [
-        CoverOption(group, 1.0 if shared_share(program, [group]) else _ALONE) for group in groups
-    ]
+    sharing = Sharing(program)
+    return [CoverOption(group, _ALONE if sharing.alone(group) else 1.0) for group in groups]
 
 
 def _kernel(program: Graph, candidate: Candidate, target: Target) -> Kernel:

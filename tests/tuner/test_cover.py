@@ -18,7 +18,7 @@ from kernel_gen.ir.types import TensorType
 from tuner.cover import CoverOption, Overheads, best_covers
 
 T = TensorType(DType.F32, (4,))
-FREE = Overheads(0.0, 0.0)
+FREE = Overheads(0.0, 0.0, 0.0)
 
 
 def random_program(rng: random.Random, count: int) -> Graph:

@@ -3,10 +3,12 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from tuner_jobs import Sabotaged, assignment, measurement, pointwise, steady_times
+from tuner_jobs import Sabotaged, add_relu_graph, assignment, measurement, pointwise, steady_times
 from tuner_templates import TARGET, GridTemplate
 
+from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.errors import InvalidInput
+from kernel_gen.fusion.candidates import candidates
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.ir.loopnest import Compute, LoopNest
 from kernel_gen.ir.target import Target
@@ -65,6 +67,27 @@ def test_a_fusion_that_the_model_underrates_is_tried() -> None:
     device, archive = ReplayDevice(TARGET, steady_times()), MemoryArchive()
     plan = Session(assignment(TARGET, trials=120), device, archive, model=Timid()).run()
     assert [kernel.ops for kernel in plan.kernels] == [("add", "relu", "mul")]
+
+
+def times_by_size(*kernel_us: float) -> Lookup:
+    """Kernels of one, two and three ops take these times."""
+    parts = candidates(add_relu_graph(), templates(TARGET), TARGET).groups
+    size = {part.task: len(part.group.nodes) for part in parts}
+
+    def lookup(group: str, template: str, point: object) -> Measurement | Failure | None:
+        if template in ("framework", "baseline"):
+            return measurement(20.0)
+        return measurement(kernel_us[size[group] - 1])
+
+    return lookup
+
+
+@pytest.mark.parametrize(("fused_us", "kernels"), [(5.02, 1), (5.2, 3)])
+def test_what_is_as_fast_within_the_noise_shares_a_kernel(fused_us: float, kernels: int) -> None:
+    plan, _ = run(times_by_size(5.0 / 3, 100.0, fused_us), assignment(TARGET, trials=60))
+    assert len(plan.kernels) == kernels
+    assert len(plan.summary.unfused) == (3 if kernels == 3 else 0)
+    assert {entry.code for entry in plan.summary.unfused} <= {"not-faster"}
 
 
 def test_the_framework_is_published_where_nothing_beats_it() -> None:
