@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernel_gen.codegen.ascend.addresses import scalar_op
 from kernel_gen.codegen.ascend.elementwise import refuse_op
+from kernel_gen.codegen.ascend.ranges import Range, ranges_of
 from kernel_gen.codegen.ascend.writer import Const, Operand
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, flat_operands
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Compute, IndexValue, Reduce
@@ -28,14 +31,37 @@ def refuse_nest(nest: FlatNest) -> Refusal | None:
             return Refusal(
                 "index-not-scalar", f"statement {number} is an index that is not read directly"
             )
-    for statement in nest.statements:
-        refusal = None
-        if isinstance(statement, Compute):
-            refusal = _refuse_compute(nest, statement)
-        elif isinstance(statement, Reduce):
-            refusal = _refuse_reduce(nest, statement)
+    ranges = ranges_of(nest)
+    for number in sorted(_valued(nest)):
+        refusal = _refuse_statement(nest, number, ranges)
         if refusal is not None:
             return refusal
+    return None
+
+
+def _valued(nest: FlatNest) -> set[int]:
+    """Statements whose values the vector unit computes: not those that are positions only."""
+    found: set[int] = set()
+    todo = [store.statement for store in nest.stores]
+    while todo:
+        number = todo.pop()
+        statement = nest.statements[number]
+        if number not in found:
+            found.add(number)
+            if not isinstance(statement, FlatLoad | IndexValue):
+                todo += flat_operands(statement)
+    return found
+
+
+def _refuse_statement(nest: FlatNest, number: int, ranges: Sequence[Range]) -> Refusal | None:
+    statement = nest.statements[number]
+    match statement:
+        case Compute():
+            return _refuse_compute(nest, number, statement, ranges)
+        case Reduce():
+            return _refuse_reduce(nest, number, statement, ranges)
+        case IndexValue() if not ranges[number].fits(DType.I32):
+            return Refusal("op-not-on-device", "the vector unit has no positions beyond 32 bits")
     return None
 
 
@@ -49,10 +75,12 @@ def _scalar(nest: FlatNest, number: int) -> bool:
     return isinstance(s, IndexValue)
 
 
-def _refuse_compute(nest: FlatNest, s: Compute) -> Refusal | None:
+def _refuse_compute(
+    nest: FlatNest, number: int, s: Compute, ranges: Sequence[Range]
+) -> Refusal | None:
     if s.op == "const":
         return None
-    operand = nest.statements[s.args[1] if s.op == "where" else s.args[0]]
+    operand = nest.statements[s.args[1] if s.op == "where" else s.args[0]].dtype
     args: list[Operand | None] = []
     for a in s.args:
         made = nest.statements[a]
@@ -60,13 +88,18 @@ def _refuse_compute(nest: FlatNest, s: Compute) -> Refusal | None:
         args.append(Const(0, made.dtype) if constant else None)
     if all(a is not None for a in args):
         return None
-    return refuse_op(s.op, operand.dtype, args)
+    if operand is DType.I64 and all(ranges[n].fits(DType.I32) for n in (number, *s.args)):
+        operand = DType.I32
+    return refuse_op(s.op, operand, args)
 
 
-def _refuse_reduce(nest: FlatNest, s: Reduce) -> Refusal | None:
-    if s.dtype is DType.I64 or nest.statements[s.arg].dtype is DType.I64:
-        return Refusal("op-not-on-device", f"the vector unit has no {s.op} of 64-bit integers")
+def _refuse_reduce(
+    nest: FlatNest, number: int, s: Reduce, ranges: Sequence[Range]
+) -> Refusal | None:
     arg = nest.statements[s.arg]
+    is_wide = DType.I64 in (s.dtype, arg.dtype)
+    if is_wide and not all(ranges[n].fits(DType.I32) for n in (number, s.arg)):
+        return Refusal("op-not-on-device", f"the vector unit has no {s.op} of 64-bit integers")
     if isinstance(arg, IndexValue) and any(isinstance(nest.extent(a), Sym) for a in s.axes[1:]):
         return Refusal("symbolic-extent", "positions along several axes need their extents")
     return None

@@ -13,6 +13,7 @@ import numpy as np
 from kernel_gen.codegen.ascend.floats import Floats
 from kernel_gen.codegen.ascend.integers import DIVISIONS, Integers
 from kernel_gen.codegen.ascend.steps import Lanes, Value
+from kernel_gen.codegen.ascend.words import Words
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, Writer
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
@@ -72,6 +73,7 @@ class Elementwise:
     def __init__(self, writer: Writer) -> None:
         self.w = writer
         self._floats, self._integers = Floats(writer), Integers(writer)
+        self._words = Words(writer)
 
     def compute(self, op: str, dtype: DType, source: DType, args: list[Operand]) -> Operand:
         """`op` with a result of `dtype` on operands of type `source`."""
@@ -121,9 +123,7 @@ class Elementwise:
             if dtype is DType.I64:
                 return w.cast(v, "int64_t", "TRUNC")
             return self.wrapped(w.cast(v, "int32_t", "TRUNC"), dtype)
-        if v.ctype == "int64_t" and dtype is not DType.I64:
-            v = w.cast(v, "int32_t", "NONE")
-        return self.wrapped(v, dtype)
+        return self.wrapped(v if dtype is DType.I64 else self._words.low(v), dtype)
 
     def _number(self, v: Value) -> Value:
         """A value as fp32."""
@@ -162,17 +162,26 @@ class Elementwise:
     def _compare_integers(self, mode: str, a: Value, b: Operand) -> Value:
         """Only equality exists: a <= b where max(a, b) == b."""
         w = self.w
-        if a.ctype == "int64_t":
-            a = w.cast(a, "int32_t", "NONE")
-        if isinstance(b, Const):
-            b = w.constant(b.value, "int32_t", a.lanes)
-        elif b.ctype == "int64_t":
-            b = w.cast(b, "int32_t", "NONE")
+        small, other = self._words.saturated(a, b), self._words.saturated(b, a)
+        if small is None or other is None:
+            return self._compare_words(mode, a, b)
+        assert isinstance(small, Value)
+        if isinstance(other, Const):
+            other = w.constant(other.value, "int32_t", small.lanes)
         if mode in ("EQ", "NE"):
-            same = w.compare("EQ", a, b)
+            same = w.compare("EQ", small, other)
+            return same if mode == "EQ" else w.negated(same)
+        low, high = (small, other) if mode in ("LE", "GT") else (other, small)
+        at_most = w.compare("EQ", w.binary("Max", low, high), high)
+        return at_most if mode in ("LE", "GE") else w.negated(at_most)
+
+    def _compare_words(self, mode: str, a: Value, b: Operand) -> Value:
+        """Of 64 bits, some of them beyond 32."""
+        if mode in ("EQ", "NE"):
+            same = self._words.equal(a, b)
             return same if mode == "EQ" else self.w.negated(same)
         low, high = (a, b) if mode in ("LE", "GT") else (b, a)
-        at_most = w.compare("EQ", w.binary("Max", low, high), high)
+        at_most = self._words.at_most(low, high)
         return at_most if mode in ("LE", "GE") else self.w.negated(at_most)
 
     def _where(self, args: list[Operand], dtype: DType) -> Operand:
@@ -195,10 +204,7 @@ class Elementwise:
         w = self.w
         if isinstance(part, Const):
             return w.constant(part.value, held, lanes)
-        part = w.as_half(part)
-        if part.ctype == "int64_t":
-            part = w.cast(part, "int32_t", "NONE")
-        return w.spread(part, lanes)
+        return w.spread(w.as_half(part), lanes)
 
     def _bool(self, op: str, args: list[Operand]) -> Value:
         w = self.w

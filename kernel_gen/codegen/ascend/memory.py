@@ -36,7 +36,6 @@ class Reader:
         self._addresses = addresses
         self._row = row
         self._col = col
-        self._tables: dict[str, Value] = {}
 
     def load(
         self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
@@ -78,7 +77,7 @@ class Reader:
         across = "UpTo(tileHeight, 16)"
         copy = f"CopyIn({{d}}, {place.name}[{at}], cols, rows, {across}, {stride}, tileCross);"
         tile = self._queued(place.ctype, Lanes.CROSS, queue, copy)
-        offsets = self._table(
+        offsets = self.w.table(
             f"CrossOffsets<{place.ctype}>({{d}}, tileHeight, pitch, {across}, tileLanes);",
             Lanes.FULL,
         )
@@ -124,7 +123,7 @@ class Reader:
                 f"{apart} * {n});"
             )
         tile = self._queued(place.ctype, SPACED[apart], queue, copy)
-        offsets = self._table(
+        offsets = self.w.table(
             f"SpacedOffsets<{place.ctype}>({{d}}, {apart}, tileLanes);", Lanes.FULL
         )
         return self._gathered(tile, offsets, lanes, n)
@@ -136,7 +135,7 @@ class Reader:
         stride = load.at.coeff(self._row).text()
         copy = f"CopyInBlocks({{d}}, {place.name}[{at}], rows, {stride});"
         tile = self._queued(place.ctype, Lanes.BLOCKS, queue, copy)
-        offsets = self._table("BlockOffsets({d}, tileRows);", Lanes.ROW)
+        offsets = self.w.table("BlockOffsets({d}, tileRows);", Lanes.ROW)
         return self._gathered(tile, offsets, Lanes.ROW, "rows")
 
     def _gathered(self, tile: Value, offsets: Value, lanes: Lanes, count: str) -> Value:
@@ -152,13 +151,6 @@ class Reader:
         reads = (tile, offsets) if count == n else (tile, offsets, made)
         self.w.step(text, reads, (made,))
         return made
-
-    def _table(self, text: str, lanes: Lanes) -> Value:
-        """Offsets that are the same for all tiles, made once before the tasks."""
-        if text not in self._tables:
-            with self.w.head():
-                self._tables[text] = self.w.emit(text, "int32_t", lanes)
-        return self._tables[text]
 
     def _lives_on(self, statement: int, axis: str) -> bool:
         return axis in self._nest.statement_axes()[statement]
@@ -205,7 +197,7 @@ class Reader:
     ) -> Value:
         """Element by element through the scalar unit: any index, guards, indirect reads."""
         w = self.w
-        kept = {"int8_t": "half", "uint8_t": "half", "int64_t": "int32_t"}
+        kept = {"int8_t": "half", "uint8_t": "half"}
         ctype = kept.get(place.ctype, place.ctype)
         inside = dict(bound)
         if lanes.axes[0] and self._row:
@@ -220,14 +212,15 @@ class Reader:
         body = f"{{d}}.SetValue({where}, {read});"
         if load.guards:
             body = f"if ({self._addresses.guarded(load.guards, inside)}) {{\n    {body}\n}}"
+            if ctype == "int64_t" and load.fill:
+                fill = f"static_cast<int64_t>({int(load.fill)}LL)"
+                body += f" else {{\n    {{d}}.SetValue({where}, {fill});\n}}"
         for flag, name, count in ((1, "c", "cols"), (0, "r", "rows")):
             if lanes.axes[flag]:
                 inner = "\n".join("    " + line for line in body.splitlines())
                 body = f"for (int32_t {name} = 0; {name} < {count}; {name}++) {{\n{inner}\n}}"
-        text = (
-            f"{_filled(load.fill, ctype, w.count(lanes))}\nWaitFor<HardEvent::V_S>();\n{body}\n"
-            "WaitFor<HardEvent::S_V>();"
-        )
+        start = _filled(0 if ctype == "int64_t" else load.fill, ctype, w.count(lanes))
+        text = f"{start}\nWaitFor<HardEvent::V_S>();\n{body}\nWaitFor<HardEvent::S_V>();"
         return w.emit(text, ctype, lanes)
 
     def converted(self, v: Value, stored: DType, dtype: DType) -> Value:
@@ -247,8 +240,6 @@ class Reader:
             v = w.cast(v, "half", "NONE")
         if v.ctype == "int16_t":
             v = w.cast(v, "float", "NONE")
-        if v.ctype == "int64_t":
-            return w.cast(v, "int32_t", "NONE")
         truncates = stored.is_float
         return w.cast(v, "int32_t", "TRUNC" if truncates else "RINT")
 
@@ -260,7 +251,9 @@ class Reader:
 
 
 def _filled(value: float | int | bool, ctype: str, n: str) -> str:
-    """A tensor `{d}` full of one value."""
+    """A tensor `{d}` full of one value; of zeros in 64 bits."""
+    if ctype == "int64_t":
+        return f"Duplicate({{d}}.ReinterpretCast<int32_t>(), static_cast<int32_t>(0), 2 * {n});"
     if ctype != "bfloat16_t":
         kind = ctype if ctype != "int16_t" else "int32_t"
         text = literal(value, kind)

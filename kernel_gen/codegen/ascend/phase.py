@@ -122,8 +122,6 @@ class PhaseEmitter:
         wanted = lanes_of(lanes.axes[0] or over[0], lanes.axes[1] or over[1])
         if isinstance(v, Const):
             return self._w.constant(v.value, held, wanted)
-        if v.ctype == "int64_t":
-            v = self._w.cast(v, "int32_t", "NONE")
         return self._w.spread(v, wanted)
 
     def _whole(self, number: int, reduce: Reduce) -> None:

@@ -12,10 +12,12 @@ from kernel_gen.codegen.ascend.layout import MOST_QUEUES
 from kernel_gen.codegen.ascend.memory import STORED, as_stored
 from kernel_gen.codegen.ascend.steps import Lanes, Step, Value, lanes_of
 from kernel_gen.codegen.ascend.tasks import Tile
+from kernel_gen.codegen.ascend.words import is_narrow
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, UnfitError, Writer
 from kernel_gen.codegen.cpu.linear import FlatStore, Linear
 from kernel_gen.codegen.cpu.phases import store_axes
 from kernel_gen.errors import Refusal
+from kernel_gen.ir.dtype import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,10 @@ class Stores:
         axes = store_axes(nest, number)
         lanes = lanes_of(roles.row in axes, roles.col in axes)
         if isinstance(v, Const):
+            if stored is DType.I64 and not is_narrow(v.value):
+                raise UnfitError(
+                    Refusal("op-not-on-device", "no constants beyond 32 bits are written")
+                )
             v = self._w.constant(v.value, HELD[nest.statements[store.statement].dtype], lanes)
         v = self._w.spread(self._w.as_half(v) if v.ctype == "bits" else v, lanes)
         if v.ctype != STORED[stored] or not self._is_fresh(v):

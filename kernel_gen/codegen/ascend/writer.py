@@ -69,6 +69,7 @@ class Writer:
         self._count = 0
         self._blocks: dict[int, Value] = {}
         self._spreads: dict[tuple[int, Lanes], Value] = {}
+        self._tables: dict[str, Value] = {}
 
     # ---- primitives ----------------------------------------------------------------------------
 
@@ -106,6 +107,13 @@ class Writer:
         yield
         self._head[first:first] = self.body
         self.body = outer
+
+    def table(self, text: str, lanes: Lanes) -> Value:
+        """Numbers that are the same for all tiles, made once before the tasks."""
+        if text not in self._tables:
+            with self.head():
+                self._tables[text] = self.emit(text, "int32_t", lanes)
+        return self._tables[text]
 
     def count(self, lanes: Lanes) -> str:
         return _COUNTS.get(lanes, str(self.unit_lanes))

@@ -29,7 +29,8 @@ from tests.codegen.ascend.ascend_run import (
 from tests.strategies import graphs, inputs_for
 
 DTYPES = (
-    DType.F32, DType.F16, DType.BF16, DType.I32, DType.I16, DType.I8, DType.U8, DType.BOOL,
+    DType.F32, DType.F16, DType.BF16, DType.I64, DType.I32, DType.I16, DType.I8, DType.U8,
+    DType.BOOL,
 )  # fmt: skip
 _BUILD_SECONDS = 280.0  # long runs share their machine with others
 _ROUNDS = 10  # of draws: many graphs are refused by the chip, some come twice
