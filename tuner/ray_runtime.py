@@ -47,15 +47,18 @@ def ray_runtime(
     prepare_environment()
     import ray
 
+    from tuner.ray_lean import lean_start
+
     options: dict[str, Any] = {"address": address}
     if address is None:
         options = {
             "resources": dict(resources or RESOURCES),
+            "num_cpus": 1,  # so many idle workers Ray starts beforehand; a device needs one
             "_node_ip_address": "127.0.0.1",
             "object_store_memory": _OBJECT_STORE_BYTES,
             "include_dashboard": False,
         }
-    with _kept_handlers():
+    with _kept_handlers(), lean_start():
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # Ray raises plain ones where a server is slow

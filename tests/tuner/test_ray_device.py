@@ -42,13 +42,20 @@ def test_a_killed_actor_is_replaced_and_takes_its_children_along(ray_device: Ray
     assert not psutil.pid_exists(child)
 
 
-def test_the_actor_runs_at_normal_priority(ray_device: RayDevice) -> None:
-    assert psutil.Process(ray_device.actor_pid).nice() == 0
+def test_the_actor_runs_at_the_priority_of_its_search(ray_device: RayDevice) -> None:
+    assert psutil.Process(ray_device.actor_pid).nice() == psutil.Process().nice()
 
 
 def test_ray_leaves_the_signal_handlers_alone(ray_device: RayDevice) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ray_starts_only_what_one_machine_needs(ray_device: RayDevice) -> None:
+    commands = [" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)]
+    assert any("raylet" in command for command in commands)
+    for needless in ("autoscaler", "log_monitor.py", "dashboard/dashboard.py"):
+        assert not [command for command in commands if needless in command]
 
 
 def test_what_the_device_lacks_is_said_in_its_own_words(ray_device: RayDevice) -> None:
