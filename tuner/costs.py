@@ -1,5 +1,7 @@
 """What groups cost: measured where something was measured, predicted elsewhere.
 
+Measured times are lower quartiles (`Measurement.quiet_us`).
+
 Predictions are corrected by the median of measured over predicted of like nests, and taken a little
 low, so that a cover that looks good on paper gets measured.
 """
@@ -63,10 +65,15 @@ class CostBook:
     def library_us(self, group: FrameworkGroup) -> float | None:
         """Measured time of a framework group."""
         result = self._library.get(self._tasks.library_of[group])
-        return result.median_us if isinstance(result, Measurement) else None
+        return result.quiet_us if isinstance(result, Measurement) else None
 
     def measured_us(self, digest: str) -> float | None:
         """Best measured time of a nest."""
+        search = self._searches.get(digest)
+        return search.best.quiet_us if search is not None and search.best is not None else None
+
+    def incumbent_us(self, digest: str) -> float | None:
+        """The median of the best kernel of a nest: one clearly slower may be given up early."""
         search = self._searches.get(digest)
         return search.best.median_us if search is not None and search.best is not None else None
 
@@ -133,10 +140,10 @@ class CostBook:
         """Median of measured over predicted for nests of the kind, within limits: a factor of two
         at most, so that what was never tried still looks good enough to be tried."""
         ratios = [
-            search.best.median_us / self.predicted_us(other)
+            search.best.quiet_us / self.predicted_us(other)
             for other, search in self._searches.items()
             if search.best is not None
-            and search.best.median_us is not None
+            and search.best.quiet_us is not None
             and (other in self._products) is with_product
         ]
         return min(_MOST_CORRECTION, statistics.median(ratios)) if ratios else 1.0

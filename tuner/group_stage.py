@@ -192,7 +192,7 @@ class GroupStage:
             source,
             proposal.template,
             proposal.point,
-            incumbent_us=self._costs.measured_us(digest),
+            incumbent_us=self._costs.incumbent_us(digest),
             timeout_s=self._timeout_s(digest),
         )
 

@@ -215,22 +215,20 @@ class ProgramStage:
         if not found:
             return
         champion = self._champion = self._best(found)
-        self._archive.event(
-            "cover",
-            {
-                "best_us": champion.measured_us,
-                "baseline_us": champion.baseline_us,
-                "groups": len(champion.entry.cover.groups),
-                "remaining_seconds": round(self._meter.remaining_seconds, 2),
-                "simulated": is_simulated(self._device.target),
-            },
-        )
+        told = {
+            "best_us": champion.measured_us,
+            "baseline_us": champion.baseline_us,
+            "groups": len(champion.entry.cover.groups),
+            "remaining_seconds": round(self._meter.remaining_seconds, 2),
+            "simulated": is_simulated(self._device.target),
+        }
+        self._archive.event("cover", told)
 
     def _best(self, found: Sequence[_Champion]) -> _Champion:
         """The fastest; of improvements within the noise the one that leaves fewest ops alone."""
-        fastest = min(found, key=lambda champion: champion.measured_us)
-        close_us = fastest.measured_us / IMPROVED_BELOW
-        level = [c for c in found if c.is_improved and c.measured_us <= close_us]
+        fastest = min(found, key=lambda champion: champion.measured.quiet_us)
+        close_us = fastest.measured.quiet_us / IMPROVED_BELOW
+        level = [c for c in found if c.is_improved and c.measured.quiet_us <= close_us]
         return min(level or [fastest], key=lambda c: (self._alone(c.entry.cover), c.measured_us))
 
     def _alone(self, cover: FusionPlan) -> int:

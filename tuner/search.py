@@ -131,8 +131,8 @@ class NestSearch:
         """Learn from the trial of a proposal."""
         asked = self._open.pop(trial.number, None)
         if asked is not None:
-            state = None if trial.median_us is not None else TrialState.FAIL
-            self._study.tell(asked, trial.median_us, state)
+            state = None if trial.quiet_us is not None else TrialState.FAIL
+            self._study.tell(asked, trial.quiet_us, state)
         self._count(trial)
 
     def forget(self, proposal: Proposal) -> None:
@@ -145,12 +145,12 @@ class NestSearch:
 
     def _count(self, trial: Trial) -> None:
         self.tried += 1
-        value = trial.median_us
+        value = trial.quiet_us
         if value is None:
             return
         self.measured += 1
         self._timed.append(trial)
-        before = self.best.median_us if self.best is not None else None
+        before = self.best.quiet_us if self.best is not None else None
         if before is None or value < before:
             self.last_gain = 0.0 if before is None else 1 - value / before
             self.best = trial
@@ -169,9 +169,9 @@ class NestSearch:
 
     def runners_up(self, count: int) -> list[Trial]:
         """The next best trials, as far as they are close to the best one."""
-        ranked = sorted(self._timed, key=lambda trial: trial.median_us or math.inf)
-        limit = _CLOSE * (ranked[0].median_us or 0.0) if ranked else 0.0
-        close = [t for t in ranked if t is not self.best and (t.median_us or math.inf) <= limit]
+        ranked = sorted(self._timed, key=lambda trial: trial.quiet_us or math.inf)
+        limit = _CLOSE * (ranked[0].quiet_us or 0.0) if ranked else 0.0
+        close = [t for t in ranked if t is not self.best and (t.quiet_us or math.inf) <= limit]
         return close[:count]
 
     def schedule_of(self, trial: Trial) -> Schedule | None:
@@ -223,8 +223,8 @@ class NestSearch:
 
     def _starting_points(self, history: Sequence[Trial]) -> list[tuple[str, Point]]:
         known = sorted(
-            (t for t in history if t.median_us is not None and self._fits(t)),
-            key=lambda trial: trial.median_us or 0.0,
+            (t for t in history if t.quiet_us is not None and self._fits(t)),
+            key=lambda trial: trial.quiet_us or 0.0,
         )
         points = [(trial.template, trial.point) for trial in known[:_KNOWN_SEEDS]]
         seeds = [
@@ -235,7 +235,7 @@ class NestSearch:
         return points
 
     def _learn(self, trial: Trial) -> None:
-        value = trial.median_us
+        value = trial.quiet_us
         if value is None or not self._fits(trial):
             return
         params = self._encode(trial.template, trial.point)

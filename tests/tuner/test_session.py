@@ -90,6 +90,22 @@ def test_what_is_as_fast_within_the_noise_shares_a_kernel(fused_us: float, kerne
     assert {entry.code for entry in plan.summary.unfused} <= {"not-faster"}
 
 
+def test_what_other_programs_take_now_and_then_does_not_decide() -> None:
+    quiet = times_by_size(5.0, 100.0, 5.0)
+
+    def disturbed(group: str, template: str, point: object) -> Measurement | Failure | None:
+        result = quiet(group, template, ())
+        if not isinstance(result, Measurement) or result.median_us != 5.0:
+            return result
+        mostly = 60.0 if group == fused else 5.0
+        return Measurement((5.0,) * 3 + (mostly,) * 5, result.protocol)
+
+    parts = candidates(add_relu_graph(), templates(TARGET), TARGET).groups
+    (fused,) = (part.task for part in parts if len(part.group.nodes) == 3)
+    plan, _ = run(disturbed, assignment(TARGET, trials=60))
+    assert [kernel.ops for kernel in plan.kernels] == [("add", "relu", "mul")]
+
+
 def test_the_framework_is_published_where_nothing_beats_it() -> None:
     plan, _ = run(steady_times(kernel_us=500.0, framework_us=20.0))
     assert plan.kernels == ()
