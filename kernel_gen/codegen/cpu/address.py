@@ -50,13 +50,11 @@ class Addresses:
         text = self.index(guard.index, scope, lane)
         return f"({text} >= {guard.low} && {text} < {dim_text(guard.high)})"
 
-    def outside(self, guard: Guard, scope: Scope, last: str) -> str:
-        """Whether all lanes up to `last` fail a guard on the same side (affine guards only)."""
-        first = self.index(guard.index, scope, lane="0")
-        end = self.index(guard.index, scope, lane=last)
-        high = dim_text(guard.high)
-        below = f"({first} < {guard.low} && {end} < {guard.low})"
-        return f"{below} || ({first} >= {high} && {end} >= {high})"
+    def window(self, guard: Guard, scope: Scope) -> tuple[str, str]:
+        """The lanes [low, high) that a guard lets through whose index grows by one from lane to
+        lane; they may lie before the first or behind the last lane."""
+        first = self.index(guard.index, scope)
+        return f"({guard.low} - {first})", f"({dim_text(guard.high)} - {first})"
 
     def varies(self, index: Index, axis: str | None, scope: Scope) -> bool:
         """Whether lanes along `axis` have different values of the index."""

@@ -9,6 +9,7 @@ from kernel_gen.codegen.cpu.address import Addresses, is_affine
 from kernel_gen.codegen.cpu.linear import FlatLoad, dim_text
 from kernel_gen.codegen.cpu.ops import OpWriter, Value
 from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.vecreads import every_second, window_load
 from kernel_gen.codegen.cpu.vectypes import load_function, scalar_load, vector_type
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Guard
@@ -55,51 +56,79 @@ class Reader:
     def _vector(self, load: FlatLoad, stored: DType, axis: str | None, scope: Scope) -> str:
         lane_guards = [g for g in load.guards if self.addresses.varies(g.index, axis, scope)]
         uniform = [self.addresses.guard(g, scope) for g in load.guards if g not in lane_guards]
-        simple = self._contiguous(load, stored, scope) if self._is_run(load, axis, scope) else None
-        if simple is not None and not load.guards:
-            return simple
+        step = self._step(load, axis, scope)
+        whole = self._whole(load, stored, step, scope)
+        if whole is not None and not load.guards:
+            return whole
         name = self.fresh("g")
         fill = self.ops.broadcast(self.ops.literal(load.fill, stored.compute)).text
         scope.add(f"{self.ops.c_type(stored.compute, vector=True)} {name} = {fill};")
-        lanes = self._lane_loop(load, stored, lane_guards, name, scope)
-        body = self._choose(simple, lanes, lane_guards, name, axis, scope)
+        whole = f"{name} = {whole};" if whole else self._lane_loop(load, stored, [], name, scope)
+        body = whole
+        if lane_guards:
+            rest = self._rest(load, stored, lane_guards, name, axis if step == 1 else None, scope)
+            body = self._choose(whole, rest, lane_guards, axis, scope)
         if uniform:
             inner = body.replace("\n", "\n  ")
             body = f"if ({' && '.join(uniform)}) {{\n  {inner}\n}}"
         scope.add(body)
         return name
 
-    def _is_run(self, load: FlatLoad, axis: str | None, scope: Scope) -> bool:
-        """Whether the lanes are neighbours in memory."""
-        if axis is None or load.at.coeff(axis).const != 1 or not load.at.is_affine_in(axis):
-            return False
+    def _step(self, load: FlatLoad, axis: str | None, scope: Scope) -> int | None:
+        """Elements from one lane to the next in memory, None if that is not the same for all."""
+        if axis is None or not load.at.is_affine_in(axis):
+            return None
         found = (scope.find(s) for s in load.at.statements())
-        return not any(value is not None and value.vector for value in found)
+        if any(value is not None and value.vector for value in found):
+            return None
+        return load.at.coeff(axis).const
+
+    def _whole(self, load: FlatLoad, stored: DType, step: int | None, scope: Scope) -> str | None:
+        """All (live) lanes by one load; None if there is none for this step."""
+        if step == 1:
+            return self._contiguous(load, stored, scope)
+        if step == 2 and scope.live_lanes() is None and self.ops.lanes.count > 1:
+            function = every_second(self.ops.unit, stored, self.ops.lanes)
+            return f"{function}(b{load.buffer} + {self.addresses.offset(load.at, scope)})"
+        return None
 
     def _choose(
+        self, whole: str, rest: str, guards: list[Guard], axis: str | None, scope: Scope
+    ) -> str:
+        """All lanes inside: `whole`; else `rest`."""
+        if axis is None or any(not is_affine(g.index, axis) for g in guards):
+            return rest
+        ends = ("0", f"({self._live(scope)} - 1)")
+        inside = [self.addresses.guard(g, scope, lane) for lane in ends for g in guards]
+        return f"if ({' && '.join(inside)}) {{ {whole} }}\nelse {{\n  {rest}\n}}"
+
+    def _rest(
         self,
-        simple: str | None,
-        lanes: str,
+        load: FlatLoad,
+        stored: DType,
         guards: list[Guard],
         name: str,
-        axis: str | None,
+        run: str | None,
         scope: Scope,
     ) -> str:
-        """Whole vector inside: plain load; whole vector outside: the fill; else lane by lane."""
-        if simple is None or axis is None:
-            return lanes
-        if not guards:
-            return f"{name} = {simple};"
-        if any(not is_affine(g.index, axis) for g in guards):
-            return lanes
-        last = f"({scope.live_lanes() or self.ops.lanes.count} - 1)"
-        ends = ("0", last)
-        inside = [self.addresses.guard(g, scope, lane) for lane in ends for g in guards]
-        outside = [self.addresses.outside(g, scope, last) for g in guards]
-        return (
-            f"if ({' && '.join(inside)}) {name} = {simple};\n"
-            f"else if (!({' || '.join(outside)})) {{\n  {lanes}\n}}"
+        """Lanes of which some are outside: a window of a run, else lane by lane.
+
+        `run`: the vector axis if the lanes are neighbours in memory.
+        """
+        single = run is not None and all(
+            is_affine(g.index, run) and g.index.coeff(run) == 1 for g in guards
         )
+        if not single:
+            return self._lane_loop(load, stored, guards, name, scope)
+        function = window_load(self.ops.unit, stored, self.ops.lanes)
+        lines = [f"gaf_i64 from = 0, to = {self._live(scope)};"]
+        for guard in guards:
+            low, high = self.addresses.window(guard, scope)
+            lines.append(f"if (from < {low}) from = {low};")
+            lines.append(f"if (to > {high}) to = {high};")
+        at = f"b{load.buffer} + {self.addresses.offset(load.at, scope)}"
+        lines.append(f"{name} = {function}({at}, from, to, {name});")
+        return "\n  ".join(lines)
 
     def _contiguous(self, load: FlatLoad, stored: DType, scope: Scope) -> str:
         part = scope.live_lanes()
