@@ -31,6 +31,7 @@ from tuner.meter import Meter
 COVER_GROUP, BASELINE_TEMPLATE = "cover", "baseline"
 _NEW_PER_CONTEST = 3
 _CONTEST_SECONDS = 2.5
+_CONTEST_SHARE, _CONTEST_CALLS = 0.5, 5  # of the remaining time, for so many calls of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +103,23 @@ class ProgramStage:
         """
         entries = self._new_entries()
         study = _Study(len(entries))
-        pending = study.next(_NEW_PER_CONTEST)
+        pending = study.next(self._affordable(entries))
         while pending:
             self._check_stop()
             times = self._contest([entries[i] for i in pending])
             study.record(pending, times)
             if not self.has_time(1.0):
                 return
-            pending = study.next(_NEW_PER_CONTEST)
+            pending = study.next(self._affordable(entries))
+
+    def _affordable(self, entries: Sequence[Entry]) -> int:
+        """How many new covers a contest may have, at least one: all its programs run several times
+        in a share of what is left of the budget."""
+        longest = max((entry.expected_us for entry in entries), default=0.0)
+        others = 1 if self._champion is None else 2
+        seconds = _CONTEST_SHARE * self._meter.remaining_seconds
+        programs = seconds / max(_CONTEST_CALLS * longest / 1e6, 1e-9)
+        return max(1, int(min(programs, _NEW_PER_CONTEST + others)) - others)
 
     def has_time(self, share: float) -> bool:
         """Whether `share` times the last contest fits into what is left of the budget."""
@@ -232,7 +242,7 @@ class ProgramStage:
         return min(level or [fastest], key=lambda c: (self._alone(c.entry.cover), c.measured_us))
 
     def _alone(self, cover: FusionPlan) -> int:
-        return sum(len(self._sharing.alone(group)) for group in cover.groups)
+        return len(self._sharing.left_alone(cover.groups))
 
     def _record(
         self,

@@ -52,12 +52,10 @@ def _unfused_us(prepared: Prepared, costs: CostBook) -> float | None:
 def _unfused(plan: Plan, prepared: Prepared) -> tuple[Unfused, ...]:
     """Every computing op that shares no kernel, with the reason."""
     program = prepared.tasks.program
-    sharing = Sharing(program, plan.layout.folded)
     found: list[Unfused] = []
-    for group in plan.cover.groups:
-        for node in sharing.alone(group):
-            reason = group if isinstance(group, FrameworkGroup) else _why_alone(prepared, node)
-            found.append(Unfused(node_label(program.nodes[node]), reason.code, reason.sentence))
+    for node, group in Sharing(program, plan.layout.folded).left_alone(plan.cover.groups):
+        reason = group if isinstance(group, FrameworkGroup) else _why_alone(prepared, node)
+        found.append(Unfused(node_label(program.nodes[node]), reason.code, reason.sentence))
     return tuple(found)
 
 

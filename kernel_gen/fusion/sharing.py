@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 
 from kernel_gen.fusion.fold_norms import holds_norm
 from kernel_gen.fusion.group import FusionGroup, Group
@@ -31,20 +31,35 @@ class Sharing:
         each_call = set(range(len(program.nodes))) - set(folded)
         self._ops = {i: self._joined(i) for i in sorted(each_call) if _computes(program, i)}
 
+    @property
+    def ops(self) -> int:
+        """How many computing ops the program has."""
+        return sum(self._ops.values())
+
+    def computing(self, group: Group) -> tuple[int, ...]:
+        """The computing nodes of `group`."""
+        return tuple(sorted(self._ops.keys() & set(group.nodes)))
+
     def alone(self, group: Group) -> tuple[int, ...]:
         """The computing nodes of `group` that share no kernel with another op."""
-        members = self._ops.keys() & set(group.nodes)
+        members = self.computing(group)
         several = sum(self._ops[i] for i in members) > 1
         shares = several or _is_generated_attention(self._program, group)
-        return () if shares and self._is_one_kernel(group) else tuple(sorted(members))
+        return () if shares and self._is_one_kernel(group) else members
 
-    def rate(self, groups: Iterable[Group]) -> float:
+    def left_alone(self, groups: Sequence[Group]) -> list[tuple[int, Group]]:
+        """The computing nodes that share a kernel in none of `groups`, each with its group. Where
+        several groups compute one, it may be alone in one of them and share in another."""
+        fused = self._fused(groups)
+        return [(n, group) for group in groups for n in self.alone(group) if n not in fused]
+
+    def rate(self, groups: Sequence[Group]) -> float:
         """The fusion rate: the share of the computing ops that share a kernel with another one."""
-        fused: set[int] = set()
-        for group in groups:
-            if not self.alone(group):
-                fused |= self._ops.keys() & set(group.nodes)
-        return sum(self._ops[i] for i in fused) / sum(self._ops.values()) if self._ops else 0.0
+        return sum(self._ops[i] for i in self._fused(groups)) / self.ops if self._ops else 0.0
+
+    def _fused(self, groups: Sequence[Group]) -> frozenset[int]:
+        shared = (self.computing(group) for group in groups if not self.alone(group))
+        return frozenset(node for nodes in shared for node in nodes)
 
     def _joined(self, node: int) -> int:
         """How many ops a node stands for: as many as its constant weights are joined from, and one
@@ -65,7 +80,7 @@ class Sharing:
         call = fused_convolution(self._program, group.nodes)
         if call is not None:
             return call.is_one_kernel(self._program)
-        return len(self._ops.keys() & set(group.nodes)) == 1
+        return len(self.computing(group)) == 1
 
 
 def _computes(program: Graph, node: int) -> bool:

@@ -73,3 +73,7 @@ def test_what_is_left_alone_is_what_does_not_count() -> None:
     assert sharing.alone(make_group(program, (2, 3))) == (2,)
     assert sharing.alone(_library(program, 0, 1)) == (0, 1)
     assert Sharing(program, folded=(0,)).alone(_library(program, 0, 1)) == (1,)
+    again, last = make_group(program, (1,)), make_group(program, (2, 3))
+    both: list[Group] = [make_group(program, (0, 1)), again, last]
+    assert sharing.left_alone(both) == [(2, last)]  # neg is computed again, and shares elsewhere
+    assert sharing.rate(both) == 2 / 3
