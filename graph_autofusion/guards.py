@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 from torch._C._dynamo.guards import TensorGuards
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
 from kernel_gen.frontend import Captured
+from kernel_gen.frontend.captured import constant_key
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.device)
@@ -49,7 +51,7 @@ def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
                 return Call(leaves, None, f"an input is {odd}")
             parts.append((leaf.dtype, leaf.shape, leaf.stride()))
         elif isinstance(leaf, _CONSTANTS):
-            parts.append((type(leaf), leaf))
+            parts.append((type(leaf), constant_key(leaf)))
         else:
             return Call(leaves, None, f"input of type {type(leaf).__name__} is not a plain tensor")
     return Call(leaves, tuple(parts))
@@ -72,6 +74,8 @@ def framework_reason(needs_grad: bool, leaves: Sequence[Any]) -> str:
         return "gradients are enabled and needed; call under torch.no_grad() to run the plan"
     if torch.is_autocast_enabled("cpu"):
         return "autocast is on"
+    if is_forward_differentiated():
+        return "inside forward-mode differentiation"
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "inside a torch.func transform"
     if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
@@ -79,6 +83,11 @@ def framework_reason(needs_grad: bool, leaves: Sequence[Any]) -> str:
     if torch._C._get_tracing_state() is not None:
         return "inside torch.jit.trace"
     return ""
+
+
+def is_forward_differentiated() -> bool:
+    """Whether tensors may carry tangents, which a plan would drop."""
+    return forward_ad._current_level >= 0
 
 
 def _any_requires_grad(leaves: Sequence[Any]) -> bool:

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch.nn.modules import module as nn_module
 
-from graph_autofusion.reach import Reach
+from graph_autofusion.reach import INTERNAL, Reach
+from kernel_gen.frontend.captured import constant_key
 
 _HELD = ("_modules", "_parameters", "_buffers")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_INTERNAL = frozenset(torch.nn.Module().__dict__)
 _VALUES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 _END = object()
 _pointer = torch.Tensor.data_ptr
@@ -51,49 +51,62 @@ def _global_hooks() -> tuple[dict[Any, Any], ...]:
 
 
 class _Structure:
-    """Modules, their parameters, buffers and plain attributes, and what a function closes over.
+    """Modules, their parameters, buffers and attributes, what these hold, and what code reads.
 
     Kept by identity, in the order of the dictionaries; `_END` marks that nothing was appended.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
         reach = Reach(model)
         held = [module.__dict__[name] for module in reach.modules for name in _HELD]
         hooks = [module.__dict__[name] for module in reach.modules for name in _HOOKS]
         self._empty = (*_global_hooks(), *hooks, *(entries for entries in held if not entries))
         self._dicts = [entries for entries in held if entries]
-        self._spaces = [module.__dict__ for module in reach.modules] + [s for s, _ in reach.names]
-        self._getters = [_attributes(module) for module in reach.modules]
+        self._dicts += [entries for entries in reach.contents if isinstance(entries, dict)]
+        self._lists = [entries for entries in reach.contents if not isinstance(entries, dict)]
+        self._spaces: list[Any] = [module.__dict__ for module in reach.modules]
+        self._spaces += [*(space for space, _ in reach.names), *(o for o, _ in reach.slotted)]
+        self._getters: list[Any] = [_attributes(module) for module in reach.modules]
         self._getters += [_getter(names) for _, names in reach.names]
+        self._getters += [attrgetter(*names) for _, names in reach.slotted]
         self._cells = reach.cells
+        counted = (m.__dict__ for m in reach.modules if not isinstance(m, torch.fx.GraphModule))
+        self._sized = [*counted, *reach.contents, *reach.objects]
+        self._sizes = list(map(len, self._sized))
         self._expected = list(self._current())
 
     def _current(self) -> Iterator[Any]:
         return chain(
             chain.from_iterable(map(dict.values, self._dicts)),
             chain.from_iterable(map(dict.keys, self._dicts)),
+            chain.from_iterable(self._lists),
             chain.from_iterable(map(call, self._getters, self._spaces)),
             map(_contents, self._cells),
-            (_END,),
+            (torch.get_default_dtype(), _END),
         )
 
     def is_same(self) -> bool:
         try:
-            return not any(self._empty) and all(map(is_, self._current(), self._expected))
-        except (KeyError, ValueError):  # an attribute or a cell's content was deleted
+            return (
+                not any(self._empty)
+                and list(map(len, self._sized)) == self._sizes
+                and all(map(is_, self._current(), self._expected))
+            )
+        except (KeyError, ValueError, AttributeError, RuntimeError):
+            # Something was deleted, or another thread changes it.
             return False
 
     def equals(self) -> bool:
-        """As `is_same`, but equal numbers and strings need not be one object."""
-        try:
-            current = list(self._current())
-        except (KeyError, ValueError):
+        """As `is_same`, but equal numbers and strings need not be one object, nor do containers."""
+        current = _Structure(self._model)
+        if any(self._empty) or any(current._empty) or current._sizes != self._sizes:
             return False
-        if any(self._empty) or len(current) != len(self._expected):
+        if len(current._expected) != len(self._expected):
             return False
-        if not all(map(_is_equal, current, self._expected)):
+        if not all(map(_is_equal, current._expected, self._expected)):
             return False
-        self._expected = current
+        self.__dict__.update(current.__dict__)
         return True
 
 
@@ -101,10 +114,11 @@ _contents = attrgetter("cell_contents")
 
 
 def _attributes(module: torch.nn.Module) -> itemgetter[Any]:
-    own = [name for name in module.__dict__ if name not in _INTERNAL]
+    own = [name for name in module.__dict__ if name not in INTERNAL]
     if isinstance(module, torch.fx.GraphModule):
         own = []  # its code reads members only; its records change whenever it is traced
-    return _getter(("training", *_HELD, *own))
+    mode = [name for name in ("training",) if name in module.__dict__]
+    return _getter((*mode, *_HELD, *own))
 
 
 def _getter(names: Sequence[str]) -> itemgetter[Any]:
@@ -123,7 +137,7 @@ def _is_equal(one: object, other: object) -> bool:
         return list(one) == list(other) and all(map(_is_equal, one.values(), other.values()))
     if isinstance(one, list | tuple | deque) and isinstance(other, list | tuple | deque):
         return len(one) == len(other) and all(map(_is_equal, one, other))
-    return isinstance(one, _VALUES) and one == other
+    return isinstance(one, _VALUES) and constant_key(one) == constant_key(other)
 
 
 class _Constants:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from pathlib import Path
+
+_OURS = str(Path(__file__).parent)
 
 
 class GafWarning(UserWarning):
@@ -15,8 +19,16 @@ class Notices:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def once(self, reason: str, level: int) -> None:
-        """Warns unless it has; `level` is how many frames above lies the line to point at."""
+    def once(self, reason: str) -> None:
+        """Warns unless it has, and points at the line that called into this package."""
         if reason not in self._told:
             self._told.add(reason)
-            warnings.warn(f"running in the framework: {reason}", GafWarning, stacklevel=level)
+            warnings.warn(f"running in the framework: {reason}", GafWarning, _caller_level())
+
+
+def _caller_level() -> int:
+    """How many frames above `once` the first one outside of this package is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from graph_autofusion.guards import PLAIN, tensors_alike
+from graph_autofusion.guards import PLAIN, is_forward_differentiated, tensors_alike
 from graph_autofusion.model_guard import ModelGuard
 from graph_autofusion.poller import Poller
 from graph_autofusion.report import FusionReport
@@ -53,6 +53,8 @@ class Ready:
         if alike is None or torch._C._len_torch_function_stack():
             return False
         if self._without_grad and torch.is_grad_enabled():
+            return False
+        if is_forward_differentiated():
             return False
         count, inputs, constants = alike
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import statistics
 import threading
 import time
@@ -26,6 +27,8 @@ from kernel_gen.frontend import Captured, capture
 from kernel_gen.ir.target import DeviceKind
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
+
+log = logging.getLogger("graph_autofusion")
 
 _MAX_PROGRAMS = 64
 _TIMED_CALLS = 3
@@ -111,12 +114,14 @@ class Programs:
             if found.cache == "pending":
                 graph = captured.graph
                 program.poller = Poller(lambda: source.follow(found.job, graph, _always))
-        except (GafError, OSError, RuntimeError) as error:
+        except Exception as error:  # nothing that fails here may break the caller's program
             if self.options.strict or self.options.on_miss is OnMiss.ERROR:
                 raise
+            if not isinstance(error, GafError | OSError):
+                log.warning("preparing a plan failed", exc_info=True)
             program.failures = 1
             program.report = fallback_report(f"{type(error).__name__}: {error}")
-            self._notices.once(program.report.reason, 6)
+            self._notices.once(program.report.reason)
         return program
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:

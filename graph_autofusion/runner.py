@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,8 @@ from graph_autofusion.resolution import PlanSource
 from kernel_gen.errors import GafError, InvalidInput, InvalidValues
 from kernel_gen.frontend import Captured
 
+log = logging.getLogger("graph_autofusion")
+
 # CPython's dictionary behind os.environ: a look at it costs a twentieth of os.environ.get.
 _ENVIRONMENT: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 _DISABLE = os.environ.encodekey("GAF_DISABLE") if _ENVIRONMENT is not os.environ else "GAF_DISABLE"
@@ -33,6 +36,11 @@ _DISABLE = os.environ.encodekey("GAF_DISABLE") if _ENVIRONMENT is not os.environ
 def is_disabled() -> bool:
     """Whether GAF_DISABLE=1 turns everything off."""
     return _DISABLE in _ENVIRONMENT and os.environ.get("GAF_DISABLE") == "1"
+
+
+def _without_program(reason: str) -> Program:
+    """Stands for a call that no program was made of."""
+    return Program(fallback_report(reason), Ready(ModelGuard(torch.nn.Module())))
 
 
 class Runner:
@@ -66,26 +74,41 @@ class Runner:
     def _call_slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_disabled():
             return self._run_model(args, kwargs)
+        try:
+            chosen = self._choose(args, kwargs)
+        except GafError:
+            raise
+        except Exception as error:
+            if self.options.strict:
+                raise
+            log.warning("choosing what runs a call failed", exc_info=True)
+            chosen = f"internal failure: {type(error).__name__}: {error}"
+        if isinstance(chosen, str):
+            return self._framework(chosen, args, kwargs)
+        return self._run(*chosen, args, kwargs)
+
+    def _choose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, Ready] | str:
+        """What stands in for the call, as it was checked, or why the framework must run it."""
         call = describe_call(args, kwargs)
         if call.signature is None:
-            return self._framework(call.reason, args, kwargs)
+            return call.reason
         program = self.programs.current(call.signature)
         if program is None:
             reason = hooks_reason(self.module) or framework_reason(
                 self._is_trainable(), call.leaves
             )
             if reason:
-                return self._framework(reason, args, kwargs)
+                return reason
             program = self.programs.find(call, args, kwargs)
         ready = program.ready
         reason = framework_reason(ready.guard.needs_grad, call.leaves) if ready.bound else ""
         self.last = program
         if reason:
-            return self._framework(reason, args, kwargs)
+            return reason
         if program.poller is None and not kwargs:
             ready.remember(args)
             self._latest = program
-        return self._run(program, ready, args, kwargs)
+        return program, ready
 
     def _run(
         self, program: Program, ready: Ready, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -125,7 +148,7 @@ class Runner:
         if isinstance(error, InvalidValues):
             result = self.model(*args, **kwargs)
             self._give_up(program, error)
-            self._notices.once(f"the plan failed: {error}", 5)
+            self._notices.once(f"the plan failed: {error}")
             return result
         self._give_up(program, error)
         return self._framework(f"the plan failed: {error}", args, kwargs)
@@ -139,8 +162,8 @@ class Runner:
 
     def _framework(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.last is None:
-            self.last = Program(fallback_report(reason), Ready(ModelGuard(self.module)))
-        self._notices.once(reason, 5)
+            self.last = _without_program(reason)
+        self._notices.once(reason)
         return self._run_model(args, kwargs)
 
     def _run_model(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -164,8 +187,8 @@ class Runner:
         elif self.options.strict:
             raise InvalidInput(reason)
         else:
-            self.last = Program(fallback_report(reason), Ready(ModelGuard(self.module)))
-            self._notices.once(reason, 4)
+            self.last = _without_program(reason)
+            self._notices.once(reason)
 
     def refresh(self) -> None:
         """Packs all weights again."""

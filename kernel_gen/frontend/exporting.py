@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
-from kernel_gen.frontend.own_writes import noticed_writes
+from kernel_gen.frontend.own_writes import ARGUMENTS, noticed_writes
 from kernel_gen.frontend.script import ScriptMirror, unscripted
 
 # Decomposing these gives far more work than the operator itself: torch runs them whole.
@@ -88,12 +88,21 @@ def export(
             f"torch.export cannot capture {type(module).__name__}: "
             f"{type(error).__name__}: {_first_lines(str(error))}"
         ) from error
+    _refuse_writes(type(module).__name__, set(written))
+    return exported
+
+
+def _refuse_writes(name: str, written: set[str]) -> None:
+    if ARGUMENTS in written:
+        raise UnsupportedModel(
+            f"{name} changes a list, dict or cache among its arguments when it runs, which a plan "
+            "would not do: return what is new instead"
+        )
     if written:
         raise UnsupportedModel(
-            f"{type(module).__name__} changes its attributes when it runs, which a plan would not "
-            f"do: {', '.join(sorted(set(written))[:5])}. Hold such state in buffers"
+            f"{name} changes its attributes when it runs, which a plan would not do: "
+            f"{', '.join(sorted(written)[:5])}. Hold such state in buffers"
         )
-    return exported
 
 
 def _register_caches() -> None:

@@ -63,13 +63,26 @@ def _layout(node: fx.Node, owners: dict[int, fx.Node]) -> ResultLayout:
 
 
 def _same_tensor(node: fx.Node) -> fx.Node:
-    """The node behind in-place operators, which give back the tensor they write to."""
-    while isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
-        first = node.args[0] if node.args else None
-        if not isinstance(first, fx.Node):
-            break
-        node = first
+    """The node behind operators that give back the tensor they write to, in place or as `out`."""
+    while (written := _given_back(node)) is not None:
+        node = written
     return node
+
+
+def _given_back(node: fx.Node) -> fx.Node | None:
+    """The argument that the node's one result is."""
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
+        return None
+    schema = node.target._schema
+    result = schema.returns[0].alias_info if len(schema.returns) == 1 else None
+    if result is None:
+        return None
+    for position, argument in enumerate(schema.arguments):
+        alias = argument.alias_info
+        if alias is not None and alias.is_write and alias.before_set == result.before_set:
+            given = node.args[position : position + 1] or (node.kwargs.get(argument.name),)
+            return given[0] if isinstance(given[0], fx.Node) else None
+    return None
 
 
 def _storage(node: fx.Node) -> int:

@@ -1,8 +1,8 @@
-"""Does a model write to its own attributes when it runs?
+"""Does a model write to its own attributes, or to containers among its arguments, when it runs?
 
 torch.export forgets such writes: it restores all attributes that are no tensors, and a counter that
-the program reads would stand in the graph as a number. So attributes are compared at the end of the
-traced call, before they are restored.
+the program reads would stand in the graph as a number. A list or a cache that a model appends to is
+a copy in the traced call. So both are compared at the end of that call, before they are restored.
 """
 
 from __future__ import annotations
@@ -19,19 +19,24 @@ from torch.utils import _pytree as pytree
 _INTERNAL = frozenset((*nn.Module().__dict__, "forward", "function"))
 _VALUES = (bool, int, float, complex, str, bytes, type(None))
 _State = dict[str, tuple[pytree.TreeSpec, list[Any]]]
+ARGUMENTS = "(its arguments)"
 
 
 @contextmanager
 def noticed_writes(module: nn.Module) -> Iterator[list[str]]:
     """While the context lasts, calls of `module` add to the list the names of the attributes that
-    they changed: numbers, strings, and containers of these."""
+    they changed: numbers, strings, and containers of these; and `ARGUMENTS` if they changed a
+    container that they were given. Writes to tensors do not count."""
     found: list[str] = []
     before, original = _state(module), module.forward
     own = module.__dict__.get("forward")
 
     @functools.wraps(original)
     def forward(*args: Any, **kwargs: Any) -> Any:
+        given = pytree.tree_flatten((args, kwargs))
         result = original(*args, **kwargs)
+        if not _holds_the_same(given, pytree.tree_flatten((args, kwargs))):
+            found.append(ARGUMENTS)
         found.extend(_changed(before, _state(module)))
         return result
 
@@ -42,6 +47,14 @@ def noticed_writes(module: nn.Module) -> Iterator[list[str]]:
         del module.__dict__["forward"]
         if own is not None:
             module.__dict__["forward"] = own
+
+
+def _holds_the_same(
+    before: tuple[list[Any], pytree.TreeSpec], after: tuple[list[Any], pytree.TreeSpec]
+) -> bool:
+    return before[1] == after[1] and all(
+        one is other for one, other in zip(before[0], after[0], strict=True)
+    )
 
 
 def _state(module: nn.Module) -> _State:

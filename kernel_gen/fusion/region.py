@@ -11,7 +11,7 @@ from kernel_gen.fusion.views import RefusedError
 from kernel_gen.ir.arrays import constant_array
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.expand import expand
-from kernel_gen.ir.graph import Attrs, Constant, Graph, InputKind, Node
+from kernel_gen.ir.graph import Constant, Graph, InputKind, Node
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import TensorType
 
@@ -58,7 +58,7 @@ class Region:
 
     def _inline(self, node: Node) -> None:
         kinds = tuple(_plain(self.types[value]) for value in node.inputs)
-        body = _expansion(node.op, node.attrs, kinds)
+        body = _expansion(_alone(node), kinds)
         local = dict(zip((i.value for i in body.inputs), node.inputs, strict=True))
         local.update((output.value, node.output) for output in body.outputs)
         for value, type_ in enumerate(body.values):
@@ -81,9 +81,13 @@ def _plain(type_: TensorType) -> TensorType:
     return TensorType(type_.dtype, type_.shape)
 
 
+def _alone(node: Node) -> Node:
+    """The node as if it were the first of a program: equal layers have equal ones."""
+    return Node(node.op, tuple(range(len(node.inputs))), (len(node.inputs),), node.attrs)
+
+
 @lru_cache(maxsize=4096)  # pure; equal layers expand once
-def _expansion(op: str, attrs: Attrs, operands: tuple[TensorType, ...]) -> Graph:
-    node = Node(op, tuple(range(len(operands))), (len(operands),), attrs)
+def _expansion(node: Node, operands: tuple[TensorType, ...]) -> Graph:
     return expand(node, operands)
 
 

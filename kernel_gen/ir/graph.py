@@ -23,6 +23,11 @@ def attrs(**values: Attr) -> Attrs:
     return tuple(sorted(values.items()))
 
 
+def same_numbers(one: Attr, other: Attr) -> bool:
+    """Whether equal attributes also say the same: -0.0 is not 0.0, and 1 is not True."""
+    return one == other and repr(one) == repr(other)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One operation. `op` is a name of `kernel_gen.ir.ops`; `name` is for people only."""
@@ -37,6 +42,13 @@ class Node:
         names = [key for key, _ in self.attrs]
         if names != sorted(set(names)):
             raise InvalidGraph(f"{self.op}: attributes {names} are not sorted and unique")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Node)
+            and (self.op, self.inputs, self.outputs) == (other.op, other.inputs, other.outputs)
+            and same_numbers(self.attrs, other.attrs)
+        )
 
     @property
     def output(self) -> int:

@@ -24,7 +24,7 @@ from enum import StrEnum
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr as Attr  # `Attrs` names it, and the codec looks it up here
-from kernel_gen.ir.graph import Attrs
+from kernel_gen.ir.graph import Attrs, same_numbers
 from kernel_gen.ir.index import Index
 from kernel_gen.ir.types import Dim, TensorType
 
@@ -78,6 +78,14 @@ class Load:
     guards: tuple[Guard, ...] = ()
     fill: float | int | bool = 0
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Load)
+            and (self.buffer, self.dtype, self.index) == (other.buffer, other.dtype, other.index)
+            and self.guards == other.guards
+            and same_numbers(self.fill, other.fill)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Compute:
@@ -91,6 +99,13 @@ class Compute:
     args: tuple[int, ...]
     dtype: DType
     attrs: Attrs = ()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Compute)
+            and (self.op, self.args, self.dtype) == (other.op, other.args, other.dtype)
+            and same_numbers(self.attrs, other.attrs)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from kernel_gen.frontend.captured import (
     BufferName,
     ConstantResult,
     ConstantTensor,
+    FreshResult,
     InputView,
     ParameterName,
     SameInput,
@@ -347,6 +348,35 @@ def test_a_model_that_writes_to_its_attributes_is_refused(kind: str, name: str) 
     with pytest.raises(UnsupportedModel, match=f"changes its attributes.*: {name}"):
         capture(model, (X,))
     assert model.forward.__func__ is Stateful.forward
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        (lambda xs: (xs.append(xs[0] + 1), xs[0] * 2)[1], [X]),
+        (lambda d: d.update(y=d["x"] + 1) or d["x"], {"x": X}),
+        (lambda d: d["list"].pop() * 2, {"list": [X, X]}),
+        (lambda xs: xs.__setitem__(0, xs[0] + 1) or xs[0], [X]),
+    ],
+    ids=["append", "update", "pop", "replace"],
+)
+def test_a_model_that_changes_its_arguments_is_refused(program: Any, given: Any) -> None:
+    with pytest.raises(UnsupportedModel, match="changes a list, dict or cache among its arguments"):
+        capture(program, (given,))
+
+
+def test_tensors_among_arguments_may_be_written() -> None:
+    captured = capture(lambda xs: xs[0].add_(1) * 2, ([X.clone()],))
+    assert len(captured.mutations) == 1
+
+
+def test_a_result_written_into_a_tensor_of_its_own_is_no_input() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        made = torch.add(x, 1, out=torch.empty(4, 5))
+        return made, torch.mul(x, 2, out=y)
+
+    captured = assert_as_eager(program, (X, X.clone()))
+    assert captured.results == (FreshResult(1), SameInput(1))
 
 
 def test_state_in_buffers_and_unchanged_containers_are_captured() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
-from graph_autofusion import programs
+from graph_autofusion import programs, runner
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.notices import GafWarning
 from graph_autofusion.options import Options
@@ -75,6 +78,88 @@ def test_function_transforms(fast, model):
     with pytest.warns(GafWarning):
         jacobian = torch.func.jacrev(lambda a: fast(a).sum())(x[0])
     assert jacobian.shape == (4, 8)
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+def test_forward_mode_differentiation(wrap, model):
+    fast, x = wrap(model), torch.randn(4, 8)
+    fast(x)
+    fast(x)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        with pytest.warns(GafWarning, match="forward-mode"):
+            tangent = forward_ad.unpack_dual(fast(dual)).tangent
+        torch.testing.assert_close(tangent, forward_ad.unpack_dual(model(dual)).tangent)
+    fast(x)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "weight",
+    [
+        lambda: torch.eye(8).to_sparse(),
+        lambda: torch.eye(8).to_sparse_csr(),
+        lambda: torch.eye(8, dtype=torch.complex64),
+        lambda: torch.ones(8, 8, device="meta"),
+        lambda: torch.quantize_per_tensor(torch.eye(8), 0.1, 0, torch.qint8),
+    ],
+    ids=["sparse", "csr", "complex", "meta", "quantised"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support", "ignore:torch.quantize_per_tensor")
+def test_weights_that_no_plan_can_hold(wrap, weight):
+    class Holding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", weight())
+
+        def forward(self, x):
+            w = self.weight
+            if w.is_meta:
+                return x + w.shape[0]
+            w = w.dequantize() if w.is_quantized else w
+            return (w @ x.to(w.dtype)).abs()
+
+    model, x = Holding(), torch.randn(8, 3)
+    fast = wrap(model, strict=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GafWarning)
+        for _ in range(2):
+            torch.testing.assert_close(fast(x), model(x))
+
+
+@torch.no_grad()
+def test_a_fault_of_our_own_breaks_no_program(wrap, model, monkeypatch):
+    """Whichever step fails, and in whatever way, the model's result comes with one warning."""
+    x = torch.randn(4, 8)
+
+    def fails(*args, **kwargs):
+        raise KeyError("a fault")
+
+    for place, name in (
+        (programs, "capture"),
+        (programs, "ModelGuard"),
+        (runner, "describe_call"),
+        (runner, "hooks_reason"),
+    ):
+        fast = wrap(model, strict=False)
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, fails)
+            with pytest.warns(GafWarning, match="KeyError: 'a fault'"):
+                torch.testing.assert_close(fast(x), model(x))
+            with pytest.raises(KeyError):
+                wrap(model)(x)
+
+
+@torch.no_grad()
+def test_the_warning_points_at_the_callers_line(wrap, model):
+    fast = wrap(model, strict=False)
+    fast.wrapped.register_forward_hook(lambda *_: None)
+    for call in (lambda: fast(torch.randn(4, 8)), lambda: fast.prepare(torch.randn(4, 8))):
+        fast._gaf_runner._notices._told.clear()
+        with pytest.warns(GafWarning) as told:
+            call()
+        assert told[0].filename == __file__
 
 
 @torch.no_grad()

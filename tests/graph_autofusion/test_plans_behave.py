@@ -6,6 +6,7 @@ import copy
 import pickle
 import re
 import threading
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -35,16 +36,22 @@ class Scaled(nn.Module):
 
 def runs_plan(fast, *args, **kwargs):
     """The result of a call that must have run a plan, not the model."""
-    seen = []
-    model = fast.wrapped
-    original = type(model).forward
-    type(model).forward = lambda *a, **k: seen.append(1) or original(*a, **k)
-    try:
+    with model_runs(fast) as seen:
         result = fast(*args, **kwargs)
-    finally:
-        type(model).forward = original
     assert not seen, "the model ran"
     return result
+
+
+@contextmanager
+def model_runs(fast):
+    """One entry for each run of the model itself meanwhile."""
+    runner, seen = fast._gaf_runner, []
+    original = runner.model
+    runner.model = lambda *a, **k: seen.append(1) or original(*a, **k)
+    try:
+        yield seen
+    finally:
+        runner.model = original
 
 
 def assert_same(fast, model, *args, **kwargs):
@@ -310,14 +317,9 @@ def test_a_plan_that_is_no_gain_is_not_run(wrap, source):
     source.changes = {"improved": False, "measured_us": 3.0, "baseline_us": 2.0}
     model, x = Scaled(), torch.randn(4, 16)
     fast = wrap(model)
-    ran = []
-    original = Scaled.forward
     fast(x)
-    Scaled.forward = lambda self, x: ran.append(1) or original(self, x)
-    try:
+    with model_runs(fast) as ran:
         fast(x)
-    finally:
-        Scaled.forward = original
     assert ran == [1]
     assert fast.report.cache == "hit"
     assert not fast.report.improved
