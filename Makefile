@@ -75,7 +75,7 @@ soak: $(STAMP) ## long runs: random graphs, drivers killed at random moments
 
 screenshots: $(STAMP) ## tune a model twice and take the pictures of docs/dashboard.md
 	@folder=$$(mktemp -d) && store="sqlite:///$$folder/store.sqlite" && \
-	for how in "--seconds 15 --numerics strict" "--seconds 40"; do \
+	for how in "--seconds 15 --numerics strict" "--seconds 100"; do \
 	  $(BIN)/gaf tune tests/service/pictured_model.py:build $$how --store $$store || exit 1; \
 	done; GAF_SCREENSHOTS=$$store $(BIN)/python -m pytest tests/service/test_screenshots.py -q -n0; \
 	rm -rf $$folder

@@ -15,6 +15,7 @@ from typing import TypeVar
 from cost_models.metrics import rank_correlation
 from db.errors import NotFound
 from db.store import Store
+from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.records import Failure, Job, Measurement, Trial
 from service.dashboard.numbers import show_us
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
@@ -33,10 +34,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NestRow:
-    """The trials of one nest in short. `predicted_us` is the cost model's word on the best one."""
+    """The trials of one nest in short. `ops` are those that compute, or its views where nothing
+    does, and `views` counts the others. `predicted_us` is what the cost model said of the best."""
 
     digest: str
     ops: tuple[str, ...]
+    views: int
     trials: int
     failed: int
     best: Trial | None
@@ -124,7 +127,9 @@ def nest_view(store: Store, job: Job, digest: str, template: str | None) -> Nest
 def _row(digest: str, ops: tuple[str, ...], trials: Sequence[Trial]) -> NestRow:
     measured = [trial for trial in trials if trial.median_us is not None]
     best = min(measured, key=lambda trial: trial.median_us or 0.0, default=None)
-    return NestRow(digest, ops, len(trials), len(trials) - len(measured), best)
+    computing = tuple(op for op in ops if spec(op).kind not in (OpKind.VIEW, OpKind.SOURCE)) or ops
+    views = len(ops) - len(computing)
+    return NestRow(digest, computing, views, len(trials), len(trials) - len(measured), best)
 
 
 def _failures(trials: Sequence[Trial]) -> tuple[tuple[str, str, int], ...]:
@@ -211,8 +216,8 @@ def _spread(trials: Sequence[Trial]) -> Plot | None:
         return None  # a simulator gives the same time again and again
     marks: list[Mark] = []
     edge = _FAR_OUT * max(result.median_us for _, result in taken)
-    for line, (trial, result) in enumerate(taken):
-        said = f"trial {trial.number}"
+    for number, (trial, result) in enumerate(taken):
+        said, line = f"trial {trial.number}", float(-number)
         for us in thinned(sorted(result.samples_us), 40):
             kind = "sample" if us <= edge else "beyond"
             marks.append(Mark(min(us, edge), line, f"{said}: sample of {show_us(us)}", kind))
@@ -220,11 +225,11 @@ def _spread(trials: Sequence[Trial]) -> Plot | None:
         marks.append(Mark(result.median_us, line, middle, "best"))
     last = len(taken) - 1
     x = scale_of([mark.x for mark in marks], log=False)
-    words = tuple((float(n), f"#{trial.number}") for n, (trial, _) in enumerate(taken))
+    words = tuple((float(-n), f"#{trial.number}") for n, (trial, _) in enumerate(taken))
     return plot_of(
         f"Samples of the {len(taken)} fastest trials",
         Axis(x, "time of a call", show_us),
-        Axis(scale_of([last + 0.3, -0.3], log=False), "trial, the fastest lowest", str, words),
+        Axis(scale_of([-last - 0.3, 0.3], log=False), "trial, the fastest first", str, words),
         marks,
     )
 

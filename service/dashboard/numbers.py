@@ -56,8 +56,8 @@ def show_rate(value: float) -> str:
 
 
 def show_times(value: float | None) -> str:
-    """A ratio: 1.25×; nothing for None."""
-    return "–" if value is None else f"{value:.2f}×"
+    """A ratio: 1.25×, 31.4×; nothing for None."""
+    return "–" if value is None else f"{_three_digits(value)}×"
 
 
 def show_share(value: float | None) -> str:

@@ -248,11 +248,17 @@ def roofline(plan_id: str, rows: Sequence[GroupRow], limits: Roofline) -> Plot |
             top = (corner, peak)
             foot = (start, start * level.bytes_per_second)
             lines.append(Line(*foot, *top, "limit", text, text_at_start=True))
+    dearest_first = sorted(zip(computing, rates, strict=True), key=lambda found: -found[0][2])
     marks = [
         Mark(
-            work.intensity, rate, _said(row, rate), "usual", f"/plans/{plan_id}/groups/{row.number}"
+            work.intensity,
+            rate,
+            _said(row, rate),
+            "usual",
+            f"/plans/{plan_id}/groups/{row.number}",
+            str(row.number),
         )
-        for (row, work, _), rate in zip(computing, rates, strict=True)
+        for (row, work, _), rate in dearest_first
     ]
     return plot_of(
         f"{len(marks)} kernels against the roofline",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 _LEFT, _RIGHT, _TOP, _BOTTOM = 15.0, 98.0, 4.0, 84.0  # percent: the area that data may take
 _MARGIN = 0.06  # of the data's range, kept free on both sides
 _MOST_TICKS = 6
+_TEXT_WIDTH, _TEXT_HEIGHT = 9.0, 5.0  # percent: what a short text beside a mark takes
 _LOG_STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0))
 
 
@@ -76,13 +77,15 @@ def _round_step(least: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point. `kind` is a word of `figures.css`, `title` what a reader hears of it."""
+    """A point. `kind` is a word of `figures.css`, `title` what a reader hears of it, `text` stands
+    beside it where there is room."""
 
     x: float
     y: float
     title: str
     kind: str = "usual"
     href: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +155,19 @@ def plot_of(
         for m in marks
         if _has_place(x.scale, m.x) and _has_place(y.scale, m.y)
     ]
+    placed = _labelled_apart(placed)
     drawn = [replace(n, x1=at_x(n.x1), y1=at_y(n.y1), x2=at_x(n.x2), y2=at_y(n.y2)) for n in lines]
     return Plot(title, x.label, y.label, x.ticks(at_x), y.ticks(at_y), tuple(placed), tuple(drawn))
+
+
+def _labelled_apart(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks, with texts only where they stand clear of those before them."""
+    found: list[Mark] = []
+    for mark in marks:
+        near = (m for m in found if m.text and abs(m.x - mark.x) < _TEXT_WIDTH)
+        crowded = any(abs(m.y - mark.y) < _TEXT_HEIGHT for m in near)
+        found.append(replace(mark, text="") if crowded else mark)
+    return found
 
 
 def _has_place(scale: Scale, value: float) -> bool:

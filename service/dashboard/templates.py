@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from service.context import context_of
 from service.dashboard.group_view import protocol_text
@@ -43,8 +44,15 @@ def _environment() -> Environment:
         "share": show_share,
         "bytes": show_bytes,
         "protocol": protocol_text,
+        "breakable": _breakable,
     }
     return environment
+
+
+def _breakable(text: str) -> Markup:
+    """The text, escaped; a narrow column may break it behind dots and underscores."""
+    broken = str(escape(text)).replace(".", ".<wbr>").replace("_", "_<wbr>")
+    return Markup(broken)
 
 
 _ENVIRONMENT = _environment()

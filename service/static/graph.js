@@ -29,7 +29,7 @@ class View {
   fitWidth() {
     // Text keeps a readable size: neither blown up in a small drawing nor tiny in a wide one.
     const { x, y, width } = this.whole;
-    const seen = Math.min(Math.max(width, this.svg.clientWidth / 1.3), this.svg.clientWidth * 1.6);
+    const seen = Math.min(Math.max(width, this.svg.clientWidth / 1.3), this.svg.clientWidth * 1.2);
     this.show({ x: x + (width - seen) / 2, y: y - 8, width: seen, height: seen * this.aspect });
   }
 

@@ -9,22 +9,39 @@ const TERMINAL = ["done", "failed", "cancelled"];
 const line = { trials: [], best: [], expected: [], baseline: [] };
 const simulated = chart.dataset.simulated === "true";
 let plot = null;
+let wide = false; // whether the axis of times is logarithmic
 let pending = null;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const micros = (value) =>
   value == null ? "–" : value < 1000 ? value.toPrecision(3) + " µs" : (value / 1000).toPrecision(3) + " ms";
 
+// With the framework far above the program a linear axis would press the program's line flat.
+function isWide() {
+  const times = [...line.best, ...line.expected, ...line.baseline].filter((time) => time > 0);
+  return Math.max(...times) > 8 * Math.min(...times);
+}
+
+// Without a pointer over it the legend gives the newest values.
+function showNewest(drawn) {
+  if (drawn.cursor.idx == null && line.trials.length) drawn.setLegend({ idx: line.trials.length - 1 });
+}
+
 function draw() {
   if (plot) plot.destroy();
   chart.replaceChildren();
-  const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
+  const hair = { stroke: colour("--line"), width: 1 };
+  const axis = { stroke: colour("--soft"), grid: hair, ticks: hair };
+  wide = isWide();
+  // On a logarithmic axis the lines between powers of ten are left out.
+  const kept = (_, ticks) => ticks.map((tick) => (wide && Math.log10(tick) % 1 ? null : tick));
   const size = () => ({ width: Math.max(240, chart.parentElement.clientWidth - 36), height: 260 });
   const stepped = uPlot.paths.stepped({ align: 1 });
   plot = new uPlot({
     ...size(),
-    scales: { x: { time: false } },
-    axes: [{ ...axis, label: "trials", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 70, values: (_, ticks) => ticks.map(micros) }],
+    scales: { x: { time: false }, y: { distr: wide ? 3 : 1 } },
+    axes: [{ ...axis, label: "trials", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, label: simulated ? "simulated time of a call" : "time of a call", size: 70, grid: { ...hair, filter: kept }, filter: kept, values: (_, ticks) => ticks.map((tick) => (tick == null ? "" : micros(tick))) }],
+    hooks: { ready: [showNewest], setData: [showNewest], setCursor: [showNewest] },
     series: [
       { label: "trials" },
       { label: "best program", stroke: colour("--best"), width: 2, paths: stepped, value: (_, v) => micros(v) },
@@ -50,7 +67,7 @@ function add(kind, progress) {
   line.baseline = line.best.map(() => baseline);
   const words = best === null ? `Expected latency after ${done} trials: ${micros(expected)}` : `Best latency after ${done} trials: ${micros(best)}`;
   chart.setAttribute("aria-label", simulated ? words.replace("latency", "simulated latency") : words);
-  if (plot) plot.setData(Object.values(line));
+  if (plot && wide === isWide()) plot.setData(Object.values(line));
   else draw();
 }
 

@@ -55,6 +55,14 @@ def test_values_lie_within_the_drawing_and_impossible_ones_are_left_out() -> Non
     assert (line.x1, line.y2) == (xs[0], ys[-1])
 
 
+def test_texts_stand_only_where_they_are_clear_of_others() -> None:
+    axis = Axis(scale_of([0.0, 100.0], log=False), "share", str)
+    places = ((10.0, 10.0), (11.0, 11.0), (11.0, 60.0), (80.0, 10.0))
+    marks = [Mark(x, y, "", text=str(n)) for n, (x, y) in enumerate(places)]
+    drawn = plot_of("t", axis, axis, marks)
+    assert [mark.text for mark in drawn.marks] == ["0", "", "2", "3"]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "–"), (0.532, "0.53 µs"), (12.34, "12.3 µs"), (1250.0, "1.25 ms"), (2e6, "2.00 s")],
@@ -73,5 +81,5 @@ def test_durations_and_ages() -> None:
 def test_rates_sizes_and_ratios() -> None:
     assert [show_rate(v) for v in (12.0, 4.5e9, 1.2e12)] == ["12.0 ", "4.50 G", "1.20 T"]
     assert [show_bytes(v) for v in (512, 1536, 20 << 20)] == ["512 B", "1.50 KiB", "20.0 MiB"]
-    assert [show_times(v) for v in (None, 1.254)] == ["–", "1.25×"]
+    assert [show_times(v) for v in (None, 1.254, 31.4, 4118.1)] == ["–", "1.25×", "31.4×", "4118×"]
     assert [show_share(v) for v in (None, 0.034, 0.5)] == ["–", "3.4%", "50%"]

@@ -6,6 +6,8 @@ are measured. A usual run takes the same pictures of made-up times, to see that 
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import re
 import struct
@@ -16,11 +18,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from kernel_gen.records import JobState
+from kernel_gen.records import Job, JobState
+from kernel_gen.runtime.key import PlanKey
 from tests.fixtures import samples
 from tests.fixtures.searches import network, searched, wide_plan
 from tests.fixtures.server import Service, running, settings
 from tests.service.browsing import opened
+from tuner.program_stage import COVER_GROUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -42,7 +46,7 @@ class Shot:
 
 
 SHOTS = (
-    Shot("live", "job", "chart-title"),
+    Shot("live", "running"),
     Shot("nests", "job", "nests-title"),
     Shot("times", "plan", "times-title"),
     Shot("graph", "plan", "graph-title"),
@@ -65,8 +69,31 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         if not MEASURED:
             searched(service.store, trials=40)
             service.store.plans.publish(wide_plan(nodes=16))
+        _repeat(service)
         _occupy(service)
         yield service
+
+
+def _repeat(service: Service) -> None:
+    """A running job: what was recorded of a finished one, up to two thirds of its trials."""
+    store = service.store
+    done = _searched_job(service)
+    store.jobs.create(dataclasses.replace(done.request, force=True), PlanKey.parse(done.key))
+    lease = store.queue.claim("driver-1")
+    assert lease is not None
+    tuned = [t for _, t in store.trials.of_job(done.id) if t.group != COVER_GROUP]
+    store.trials.add(lease, tuned[: len(tuned) * 2 // 3])
+    told = [e for e in store.events.after(done.id) if e.kind in ("progress", "cover")]
+    for event in told[: len(told) * 2 // 3]:
+        store.events.append(lease, event.kind, json.loads(event.data))
+
+
+def _searched_job(service: Service) -> Job:
+    """The job that published the newest plan."""
+    row = next(row for row in service.store.plans.list(limit=10) if row.job_id)
+    job = service.store.jobs.get(row.job_id or "")
+    assert job.state is JobState.DONE
+    return job
 
 
 def _occupy(service: Service) -> None:
@@ -87,8 +114,8 @@ def _paths(service: Service) -> dict[str, str]:
     plans = store.plans.list(limit=10)
     row = next(row for row in plans if row.job_id)
     other = next(plan for plan in plans if plan.id != row.id)
-    job = store.jobs.get(row.job_id or "")
-    assert job.state is JobState.DONE
+    job = _searched_job(service)
+    (running_job,) = store.jobs.list(state=JobState.RUNNING)
     counts: dict[str, int] = {}
     for _, trial in store.trials.of_job(job.id):
         if trial.median_us is not None and len(trial.point) > 1:
@@ -96,6 +123,7 @@ def _paths(service: Service) -> dict[str, str]:
     busiest = max(counts, key=lambda digest: counts[digest])
     return {
         "job": f"/jobs/{job.id}",
+        "running": f"/jobs/{running_job.id}",
         "plan": f"/plans/{row.id}",
         "nest": f"/jobs/{job.id}/nests/{busiest}",
         "compare": f"/compare?plan={other.id}&plan={row.id}",

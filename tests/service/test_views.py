@@ -119,6 +119,14 @@ def test_a_nest_shows_what_its_parameters_did(store: Store, found: Searched) -> 
         nest_view(store, job, "0" * 64, None)
 
 
+def test_a_nest_is_named_by_what_it_computes() -> None:
+    trials = [dataclasses.replace(samples.trial(n, 5.0), group=str(n)) for n in (0, 1)]
+    ops = {"0": ("slice", "reshape", "attention", "permute"), "1": ("slice", "permute")}
+    rows = {row.digest: row for row in nest_rows(trials, ops)}
+    assert (rows["0"].ops, rows["0"].views) == (("attention",), 3)
+    assert (rows["1"].ops, rows["1"].views) == (("slice", "permute"), 0)
+
+
 def tiled(number: int, tile: int, unroll: int) -> Trial:
     """A trial whose time depends on its tile only."""
     trial = samples.trial(number, 10.0 + 5.0 * abs(tile - 2))
