@@ -1,5 +1,7 @@
 """Models with random weights: the architecture whole, widths and depths small.
 
+A fusion rate does not depend on the number of equal layers.
+
 From `transformers` configurations where there is one; the router and the recommender by hand.
 """
 
@@ -15,19 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.models.sizes import HEADS, SMALL, Size
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import transformers
-
-_WORDS, _WIDTH, _HEADS = 96, 32, 4
-_SMALL = {
-    "vocab_size": _WORDS,
-    "hidden_size": _WIDTH,
-    "num_hidden_layers": 2,
-    "num_attention_heads": _HEADS,
-    "intermediate_size": 80,
-}
-_GQA = {**_SMALL, "num_key_value_heads": 2}
 
 
 @dataclass(frozen=True)
@@ -39,56 +33,53 @@ class Case:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-def _words(*shape: int) -> Tensor:
-    return torch.randint(1, _WORDS, shape)
-
-
-def _mask(batch: int, length: int) -> Tensor:
-    """Ones, and zeros at the end of the last row."""
-    mask = torch.ones(batch, length, dtype=torch.int64)
-    mask[-1, length // 2 :] = 0
-    return mask
-
-
-def bert() -> Case:
+def bert(size: Size) -> Case:
     """Tied output weights, a padding mask, token types, dropout of 0.1 that eval turns off."""
-    config = transformers.BertConfig(**_SMALL, max_position_embeddings=32)
-    kwargs = {"attention_mask": _mask(2, 9), "token_type_ids": torch.zeros(2, 9, dtype=torch.int64)}
-    return Case(transformers.BertForMaskedLM(config), (_words(2, 9),), kwargs)
-
-
-def _gpt2_config() -> Any:
-    return transformers.GPT2Config(
-        vocab_size=_WORDS, n_embd=_WIDTH, n_layer=2, n_head=_HEADS, n_positions=32, use_cache=False
+    config = transformers.BertConfig(
+        **size.layers, vocab_size=size.words, max_position_embeddings=64
     )
+    kwargs = {"attention_mask": size.mask(), "token_type_ids": torch.zeros_like(size.mask())}
+    return Case(transformers.BertForMaskedLM(config), (size.ids(),), kwargs)
 
 
-def gpt2() -> Case:
+def _gpt2(size: Size) -> Any:
+    config = transformers.GPT2Config(
+        vocab_size=size.words,
+        n_embd=size.width,
+        n_layer=2,
+        n_head=HEADS,
+        n_positions=64,
+        use_cache=False,
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def gpt2(size: Size) -> Case:
     """A causal mask; the output weights are the embedding's."""
-    return Case(transformers.GPT2LMHeadModel(_gpt2_config()), (_words(2, 9),))
+    return Case(_gpt2(size), (size.ids(),))
 
 
-def gpt2_embedded() -> Case:
+def gpt2_embedded(size: Size) -> Case:
     """Embeddings as inputs, in place of tokens."""
-    model = transformers.GPT2LMHeadModel(_gpt2_config())
-    return Case(model, (), {"inputs_embeds": torch.randn(2, 9, _WIDTH)})
+    return Case(_gpt2(size), (), {"inputs_embeds": torch.randn(2, size.length, size.width)})
 
 
-def _llama(**options: Any) -> Any:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**_GQA, **options}))
+def _llama(size: Size, **options: Any) -> Any:
+    known = {**size.layers, "vocab_size": size.words, "num_key_value_heads": 2, **options}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**known))
 
 
-def llama() -> Case:
+def llama(size: Size) -> Case:
     """Grouped heads, rotary positions; a causal mask joined with one for padding."""
-    return Case(_llama(use_cache=False), (_words(2, 9),), {"attention_mask": _mask(2, 9)})
+    return Case(_llama(size, use_cache=False), (size.ids(),), {"attention_mask": size.mask()})
 
 
 class _Decoder(nn.Module):
     """One token behind cached keys and values, which are returned with the new ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.model = _llama(num_hidden_layers=1)
+        self.model = _llama(size, num_hidden_layers=1)
 
     def forward(self, ids: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
         cache = transformers.DynamicCache(config=self.model.config)
@@ -99,68 +90,74 @@ class _Decoder(nn.Module):
         return found.logits, *(layer.keys for layer in layers), *(layer.values for layer in layers)
 
 
-def llama_decode() -> Case:
+def llama_decode(size: Size) -> Case:
     """A step of generation."""
-    cached = (1, 2, 2, 17, _WIDTH // _HEADS)  # layers, batch, heads, positions, depth
-    return Case(_Decoder(), (_words(2, 1), torch.randn(cached), torch.randn(cached)))
+    cached = (1, 2, 2, 2 * size.length - 1, size.width // HEADS)  # layers, batch, heads, …, depth
+    return Case(_Decoder(size), (size.ids(1), torch.randn(cached), torch.randn(cached)))
 
 
-def vit() -> Case:
+def vit(size: Size) -> Case:
     """Patches by a convolution, a class token."""
-    small = {name: value for name, value in _SMALL.items() if name != "vocab_size"}
-    config = transformers.ViTConfig(**small, image_size=32, patch_size=8)
-    return Case(transformers.ViTForImageClassification(config), (torch.randn(2, 3, 32, 32),))
+    side = size.image // 2
+    config = transformers.ViTConfig(**size.layers, image_size=side, patch_size=8)
+    return Case(transformers.ViTForImageClassification(config), (torch.randn(2, 3, side, side),))
 
 
-def resnet50() -> Case:
-    """All 53 convolutions of ResNet-50; an eighth of its widths."""
+def resnet50(size: Size) -> Case:
+    """All 53 convolutions of ResNet-50; its widths are those of 64 `channels`."""
     config = transformers.ResNetConfig(
-        embedding_size=8, hidden_sizes=[32, 64, 128, 256], depths=[3, 4, 6, 3], num_labels=10
+        embedding_size=size.channels,
+        hidden_sizes=[size.channels * times for times in (4, 8, 16, 32)],
+        depths=[3, 4, 6, 3],
+        num_labels=10,
     )
-    return Case(transformers.ResNetForImageClassification(config), (torch.randn(1, 3, 64, 64),))
+    image = torch.randn(1, 3, size.image, size.image)
+    return Case(transformers.ResNetForImageClassification(config), (image,))
 
 
-def t5() -> Case:
+def t5(size: Size) -> Case:
     """Encoder and decoder: relative positions, causal and crossed attention."""
     config = transformers.T5Config(
-        vocab_size=_WORDS,
-        d_model=_WIDTH,
-        d_kv=8,
-        d_ff=80,
+        vocab_size=size.words,
+        d_model=size.width,
+        d_kv=size.width // HEADS,
+        d_ff=size.inner,
         num_layers=1,
-        num_heads=_HEADS,
+        num_heads=HEADS,
         use_cache=False,
         feed_forward_proj="gated-gelu",
     )
-    kwargs = {"attention_mask": _mask(2, 9), "decoder_input_ids": _words(2, 5)}
-    return Case(transformers.T5ForConditionalGeneration(config), (_words(2, 9),), kwargs)
+    kwargs = {"attention_mask": size.mask(), "decoder_input_ids": size.ids(size.length // 2 + 1)}
+    return Case(transformers.T5ForConditionalGeneration(config), (size.ids(),), kwargs)
 
 
-def whisper() -> Case:
+def whisper(size: Size) -> Case:
     """The encoder: two convolutions along time, fixed positions from a buffer."""
     config = transformers.WhisperConfig(
-        d_model=_WIDTH,
+        d_model=size.width,
         encoder_layers=2,
-        encoder_attention_heads=_HEADS,
-        encoder_ffn_dim=80,
+        encoder_attention_heads=HEADS,
+        encoder_ffn_dim=size.inner,
         num_mel_bins=16,
-        max_source_positions=20,
+        max_source_positions=2 * size.length + 2,
     )
     model = transformers.models.whisper.modeling_whisper.WhisperEncoder(config)
-    return Case(model, (torch.randn(2, 16, 40),))
+    return Case(model, (torch.randn(2, 16, 4 * size.length + 4),))
 
 
-def mobilenet() -> Case:
-    """MobileNetV2: inverted residuals with depthwise convolutions, at a quarter of its width."""
-    config = transformers.MobileNetV2Config(depth_multiplier=0.25, image_size=64, num_labels=10)
+def mobilenet(size: Size) -> Case:
+    """MobileNetV2: inverted residuals with depthwise convolutions."""
+    config = transformers.MobileNetV2Config(
+        depth_multiplier=size.slim, image_size=size.image, num_labels=10
+    )
     model = transformers.MobileNetV2ForImageClassification(config)
-    return Case(model, (torch.randn(1, 3, 64, 64),))
+    return Case(model, (torch.randn(1, 3, size.image, size.image),))
 
 
 class _Mixture(nn.Module):
     """A Mixtral-style layer: of eight experts each token takes two, by softmax and top-k."""
 
-    def __init__(self, width: int = _WIDTH, inner: int = 48, experts: int = 8, taken: int = 2):
+    def __init__(self, width: int, inner: int, experts: int = 8, taken: int = 2):
         super().__init__()
         self.norm = nn.RMSNorm(width)
         self.gate = nn.Linear(width, experts, bias=False)
@@ -186,19 +183,21 @@ def _weight(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(rows, columns) / columns**0.5)
 
 
-def mixture() -> Case:
+def mixture(size: Size) -> Case:
     """The router with its experts."""
-    return Case(_Mixture(), (torch.randn(2, 6, _WIDTH),))
+    model = _Mixture(size.width, size.inner // 2)
+    return Case(model, (torch.randn(2, size.length, size.width),))
 
 
 class _Recommender(nn.Module):
     """DLRM: an MLP over numbers, summed embeddings of categories, the products of all pairs."""
 
-    def __init__(self, tables: int = 4, depth: int = 16) -> None:
+    def __init__(self, words: int, width: int, tables: int = 4) -> None:
         super().__init__()
-        self.bags = nn.ModuleList(nn.EmbeddingBag(50, depth, mode="sum") for _ in range(tables))
-        self.bottom = _mlp(13, 32, depth)
-        self.top = _mlp(depth + (tables + 1) * tables // 2, 32, 1)
+        depth = width // 2
+        self.bags = nn.ModuleList(nn.EmbeddingBag(words, depth, mode="sum") for _ in range(tables))
+        self.bottom = _mlp(13, width, depth)
+        self.top = _mlp(depth + (tables + 1) * tables // 2, width, 1)
         rows, columns = torch.tril_indices(tables + 1, tables + 1, -1)
         self.register_buffer("rows", rows)
         self.register_buffer("columns", columns)
@@ -218,12 +217,14 @@ def _mlp(*widths: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def dlrm() -> Case:
-    """Three lookups for each of four tables, eight examples."""
-    return Case(_Recommender(), (torch.randn(8, 13), torch.randint(0, 50, (8, 4, 3))))
+def dlrm(size: Size) -> Case:
+    """Three lookups for each of four tables."""
+    rows = size.length
+    categories = torch.randint(0, size.words, (rows, 4, 3))
+    return Case(_Recommender(size.words, size.width), (torch.randn(rows, 13), categories))
 
 
-MODELS: dict[str, Callable[[], Case]] = {
+MODELS: dict[str, Callable[[Size], Case]] = {
     "BERT": bert,
     "GPT-2": gpt2,
     "GPT-2, embeddings": gpt2_embedded,
@@ -239,13 +240,13 @@ MODELS: dict[str, Callable[[], Case]] = {
 }
 
 
-def case(name: str, dtype: torch.dtype) -> Case:
+def case(name: str, dtype: torch.dtype, size: Size = SMALL) -> Case:
     """The model in eval mode with weights and floating inputs of `dtype`, the same every time.
 
     Biases, scales of norms and running statistics are drawn, too: ones and zeros hide faults.
     """
     torch.manual_seed(0)
-    made = MODELS[name]()
+    made = MODELS[name](size)
     module = made.module.eval()
     with torch.no_grad():
         for tensor in (*module.parameters(), *module.buffers()):
