@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernel_gen.fusion.fold import fold
 from kernel_gen.fusion.grid import Range, closure, pieces, reduce_cut
 from kernel_gen.fusion.noise import Noise
-from kernel_gen.fusion.windows import window
+from kernel_gen.fusion.windows import bordered, strided, window
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
@@ -187,9 +187,9 @@ class Block:
     def _load(self, load: Load, axes: Sequence[str]) -> Array:
         dtype, shape = self._evaluation.held(load.dtype), self._shape(axes)
         source = self._evaluation.operands[load.buffer]
-        plain = None if load.guards else window(load.index, self.ranges, source.shape)
-        if plain is not None:
-            return plain.of(source, axes).astype(dtype)
+        seen = self._seen(load, source, axes, dtype)
+        if seen is not None:
+            return seen
         at = tuple(self._index(index, axes) for index in load.index)
         if not load.guards and 0 not in shape:
             return np.broadcast_to(self._read(load, at).astype(dtype), shape)
@@ -199,6 +199,21 @@ class Block:
         inside = tuple(np.where(holds, index, 0) for index in at)
         found = np.broadcast_to(self._read(load, inside).astype(dtype), shape)
         return np.where(holds, found, np.asarray(load.fill, dtype))
+
+    def _seen(
+        self, load: Load, source: Array, axes: Sequence[str], dtype: np.dtype[Any]
+    ) -> Array | None:
+        """What a load reads as a view of its operand, or of a part of it with a border of the
+        fill; None where it is none."""
+        if not load.guards:
+            plain = strided(source, load.index, self.ranges, axes)
+            return None if plain is None else plain.astype(dtype)
+        limits = {g.index: (g.low, self._evaluation.known(g.high)) for g in load.guards}
+        if len(limits) < len(load.guards):
+            return None
+        fill = np.asarray(load.fill, dtype)
+        found = bordered(source, load.index, limits, self.ranges, fill)
+        return None if found is None else strided(*found, self.ranges, axes)
 
     def _read(self, load: Load, at: Sequence[Array]) -> Array:
         source = self._evaluation.operands[load.buffer]

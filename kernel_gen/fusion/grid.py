@@ -13,7 +13,7 @@ Range = tuple[int, int]
 Live = Sequence[Sequence[str]]
 _BLOCK_POINTS = 1 << 15  # 256 KiB of float64
 _OPERAND_POINTS = 1 << 20  # of a product: 8 MiB, whose memory malloc uses again
-_LEAST_PRODUCT = 64  # along an axis: thinner products keep the library waiting for memory
+_LEAST_PRODUCT = 64  # rows or columns: thinner products keep the library waiting for memory
 _FOLDED = frozenset(("sum", "prod", "any", "all", "amax", "amin"))  # of parts as of the whole
 
 
@@ -148,10 +148,21 @@ def _product_size(
     statements = [nest.statements[n] for n in used]
     if any(isinstance(s, Reduce) and axis in s.axes for s in statements):
         return sizes[axis]
-    read = {n for s in statements if isinstance(s, Contract) for n in (s.lhs, s.rhs)}
+    products = [s for s in statements if isinstance(s, Contract)]
+    read = {n for s in products for n in (s.lhs, s.rhs)}
     largest = _largest([n for n in read if axis in live[n]], live, sizes)
     size = _share(sizes[axis], _OPERAND_POINTS, largest)
-    return min(sizes[axis], max(size, _LEAST_PRODUCT))
+    least = max(_least_size(product, live, sizes, axis) for product in products)
+    return min(sizes[axis], max(size, least))
+
+
+def _least_size(product: Contract, live: Live, sizes: Mapping[str, int], axis: str) -> int:
+    """The size along an axis with which the product's rows, or its columns, are not too few."""
+    left, right = set(live[product.lhs]), set(live[product.rhs])
+    if (axis in left) == (axis in right):
+        return 1
+    own = (left - right if axis in left else right - left) - {axis}
+    return -(-_LEAST_PRODUCT // math.prod(sizes[a] for a in own))
 
 
 def _largest(numbers: Sequence[int], live: Live, sizes: Mapping[str, int]) -> int:

@@ -13,6 +13,7 @@ from kernel_gen.ir.dtype import DType
 
 _TINY = float(np.finfo(np.float32).smallest_normal)
 _LARGEST = float(np.finfo(np.float32).max)
+_PIECE = 1 << 16  # elements
 
 
 def held(array: Array, dtype: DType) -> Array:
@@ -43,12 +44,22 @@ def ranged(array: Array, dtype: DType) -> Array:
     if dtype.compute is not DType.F32:
         return array
     wide: NDArray[np.float64] = array.astype(np.float64, copy=False)
-    sizes = np.abs(wide)
-    if sizes.max(initial=0.0) <= _LARGEST and sizes.min(initial=1.0) >= _TINY:
+    if _fits(wide):
         return wide
     narrow = wide.astype(np.float32).astype(np.float64)
     within = np.isfinite(narrow) & (np.abs(narrow) >= _TINY)
     return np.where(within, wide, narrow)
+
+
+def _fits(wide: NDArray[np.float64]) -> bool:
+    """Whether no value is finite and beyond fp32's range, or less than its least normal number but
+    not zero. Piece by piece: large temporaries cost page faults."""
+    flat = wide.ravel(order="K")  # a view of a dense array, however its axes are permuted
+    for begin in range(0, flat.size, _PIECE):
+        sizes = np.abs(flat[begin : begin + _PIECE])
+        if sizes[sizes < _TINY].any() or np.isfinite(sizes[sizes > _LARGEST]).any():
+            return False
+    return True
 
 
 def flushed(array: Array) -> Array:
