@@ -1,7 +1,7 @@
 """Builds candidates in batches: several kernels per shared object, one compiler per core.
 
-A batch that does not compile is built again kernel by kernel, so that one bad candidate costs one
-failed trial. Nothing else runs on the device's cores meanwhile.
+A candidate that does not compile is left out of its batch: it costs one failed trial. Nothing else
+runs on the device's cores meanwhile.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.plan import Artifact
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Where a kernel's shared object lies, or why there is none; its share of the build time."""
+    """Where a kernel's shared object lies, or why there is none; the time it took to build."""
 
     path: str | None
     failure: Failure | None
@@ -44,15 +46,26 @@ class Builder:
         return [result for result in results if result is not None]
 
     def _build(self, sources: Sequence[KernelSource]) -> list[Built]:
+        made = [self._object(source) for source in sources]
+        objects = [found for found, _ in made if isinstance(found, Path)]
         start = time.monotonic()
-        artifact = self._compiler.compile(sources, self._target)
-        seconds = (time.monotonic() - start) / len(sources)
-        if isinstance(artifact, Failure):
-            if len(sources) == 1:
-                return [Built(None, artifact, seconds)]
-            return [self._build([source])[0] for source in sources]
-        path = str(self._compiler.path_of(artifact))
-        return [Built(path, None, seconds) for _ in sources]
+        linked = self._compiler.link(objects) if objects else None
+        share = (time.monotonic() - start) / len(sources)
+        return [self._built(found, linked, seconds + share) for found, seconds in made]
+
+    def _object(self, source: KernelSource) -> tuple[Path | Failure, float]:
+        start = time.monotonic()
+        found = self._compiler.object(source, self._target)
+        return found, time.monotonic() - start
+
+    def _built(
+        self, found: Path | Failure, linked: Artifact | Failure | None, seconds: float
+    ) -> Built:
+        if isinstance(found, Failure):
+            return Built(None, found, seconds)
+        if isinstance(linked, Artifact):
+            return Built(str(self._compiler.path_of(linked)), None, seconds)
+        return Built(None, linked, seconds)
 
 
 def _parts(sources: Sequence[KernelSource], jobs: int) -> list[list[int]]:

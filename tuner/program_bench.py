@@ -123,7 +123,16 @@ class ProgramBench(PlanBench):
 
     def _assemble(self, task: ContestTask) -> list[Plan | Failure]:
         with ThreadPoolExecutor(self._threads) as pool:
+            self._build_kernels(task, pool)
             return list(pool.map(lambda entry: self._assembled(task, entry), task.entries))
+
+    def _build_kernels(self, task: ContestTask, pool: ThreadPoolExecutor) -> None:
+        """Each kernel once, whether the search has built it here or not and however many entries
+        share it. One that does not build is a failure of the entries that are assembled with it."""
+        compiler = self._compiler
+        if isinstance(compiler, Compiler):
+            sources = {k.source.digest: k.source for entry in task.entries for k in entry.kernels}
+            list(pool.map(lambda source: compiler.object(source, self._target), sources.values()))
 
     def _assembled(self, task: ContestTask, entry: Entry) -> Plan | Failure:
         try:

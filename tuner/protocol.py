@@ -73,7 +73,7 @@ def measure(
     flush: Callable[[], None] | None = None,
 ) -> Measurement:
     """Time a subject. `flush` empties the caches before each sample (cold mode, one call each)."""
-    inner, warmup = _warm_up(timer, limits, cold=flush is not None)
+    inner, warmup = warm_up(timer, limits, cold=flush is not None)
     samples: list[float] = []
     start = time.monotonic()
     while not _enough(samples, limits, time.monotonic() - start, incumbent_us):
@@ -84,7 +84,7 @@ def measure(
     return Measurement(tuple(samples), protocol)
 
 
-def _warm_up(timer: Timer, limits: Limits, cold: bool) -> tuple[int, int]:
+def warm_up(timer: Timer, limits: Limits, cold: bool) -> tuple[int, int]:
     """Calls per sample and calls made before the first sample."""
     if cold:
         timer(1)

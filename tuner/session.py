@@ -51,7 +51,8 @@ class Assignment:
 
 class Session:
     """Runs one assignment on a device. `check_stop` is called between batches; what it raises
-    ends the session and passes through `run`."""
+    ends the session and passes through `run`. Whole programs run after `first_leg_seconds`, and
+    each time after twice as long."""
 
     def __init__(
         self,
@@ -61,9 +62,11 @@ class Session:
         check_stop: Callable[[], None] = lambda: None,
         model: CostModel | None = None,
         templates: Sequence[Template] | None = None,
+        first_leg_seconds: float = _FIRST_LEG_SECONDS,
     ) -> None:
         self._assignment, self._device, self._archive = assignment, device, archive
         self._check_stop = check_stop
+        self._first_leg_seconds = first_leg_seconds
         self._model = model or model_for(device.target)
         self._templates = tuple(templates or all_templates(device.target))
         self._resumed = list(archive.resumed())
@@ -95,7 +98,7 @@ class Session:
     def _alternate(self, groups: GroupStage, programs: ProgramStage, reserve: float) -> None:
         """Tune nests, run the best covers, and again while the budget lasts. A long search has a
         plan early and betters it."""
-        leg = _FIRST_LEG_SECONDS
+        leg = self._first_leg_seconds
         while True:
             exhausted = groups.run(max(reserve, self._meter.remaining_seconds - leg))
             leg *= 2
@@ -132,7 +135,8 @@ class Session:
 
     def _reserve_seconds(self, costs: CostBook) -> float:
         """What the whole-program stage keeps for itself: builds, and some runs of the program."""
-        runs = _RESERVED_RUNS * sum(o.cost_us for o in costs.library_options()) / 1e6
+        parts = (o for o in costs.library_options() if len(o.group.nodes) == 1)
+        runs = _RESERVED_RUNS * sum(part.cost_us for part in parts) / 1e6
         return min(_RESERVE_MOST * self._meter.budget.seconds, _RESERVED_SECONDS + runs)
 
     def _search_maker(self, tasks: Tasks) -> Callable[[str], NestSearch]:

@@ -34,6 +34,7 @@ from tuner.protocol import Limits
 
 Array = NDArray[Any]
 Call = Callable[[], object]
+_LEAST_ROUNDS = 3  # of a contest, however long the programs take
 _DISCRETE_SHARE = 1e-3  # discrete elements that may differ between two orders of rounding
 
 
@@ -89,21 +90,21 @@ def interleave(
 def _rounds(
     timers: Sequence[protocol.Timer], threads: int, limits: Limits, seconds: float
 ) -> list[Measurement]:
+    warmed = [protocol.warm_up(timer, limits, cold=False) for timer in timers]
     start = time.monotonic()
-    inner = []
-    for timer in timers:
-        timer(1)
-        inner.append(protocol.inner_calls(timer(1), limits.sample_us))
     samples: list[list[float]] = [[] for _ in timers]
     order = list(range(len(timers)))
     shuffle = random.Random(0)
-    while not _settled(samples, limits) and (not samples[0] or time.monotonic() - start < seconds):
+    while not _settled(samples, limits) and (
+        len(samples[0]) < _LEAST_ROUNDS or time.monotonic() - start < seconds
+    ):
         shuffle.shuffle(order)
         for i in order:
-            samples[i].append(timers[i](inner[i]) / inner[i])
+            inner, _ = warmed[i]
+            samples[i].append(timers[i](inner) / inner)
     return [
-        Measurement(tuple(found), Protocol(threads, calls, 2, "warm"))
-        for found, calls in zip(samples, inner, strict=True)
+        Measurement(tuple(found), Protocol(threads, inner, calls, "warm"))
+        for found, (inner, calls) in zip(samples, warmed, strict=True)
     ]
 
 

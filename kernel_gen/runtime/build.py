@@ -1,4 +1,4 @@
-"""Building kernels: find a C++ compiler, compile many kernels in one go, cache by content.
+"""Building kernels: find a C++ compiler, compile each kernel once, link them, cache by content.
 
 A compiler that rejects a kernel, or takes too long, gives a `Failure`; only a missing compiler
 raises (`Unavailable`).
@@ -60,10 +60,30 @@ class Compiler:
         return Compiler(found, version, folder, openmp, timeout_seconds)
 
     def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
-        """One shared object with the entry points of all `sources`."""
+        """One shared object with the entry points of all `sources`, each compiled for itself and
+        kept: a plan of kernels that a search has tried is linked only."""
         if not sources:
             raise InvalidInput("compile: no sources")
-        return self.compile_texts([s.files[0] for s in sources], target)
+        objects: list[Path] = []
+        for source in sources:
+            built = self.object(source, target)
+            if isinstance(built, Failure):
+                return built
+            objects.append(built)
+        return self.link(objects)
+
+    def object(self, source: KernelSource, target: Target) -> Path | Failure:
+        """The object file of one kernel, for `link`."""
+        text = source.files[0][1]
+        flags = (*compile_flags(target, openmp=self.openmp), "-c")
+        path = self.path(self._key(text, flags)).with_suffix(".o")
+        return self._made(path, text, flags) or path
+
+    def link(self, objects: Sequence[Path]) -> Artifact | Failure:
+        """One shared object of object files."""
+        flags = link_flags(openmp=self.openmp)
+        path = self.path(self._key("\n".join(part.name for part in objects), flags))
+        return self._made(path, None, (*map(str, objects), *flags)) or Artifact.read(path)
 
     def compile_texts(
         self, files: Sequence[tuple[str, str]], target: Target, extra_flags: Sequence[str] = ()
@@ -71,13 +91,9 @@ class Compiler:
         """One shared object of (name, text) files that are joined into one translation unit."""
         text = "\n".join(text for _, text in files)
         flags = (*compile_flags(target, openmp=self.openmp), *extra_flags)
-        key = self._key(text, flags)
-        path = self.path(key)
-        if not path.exists():
-            failure = self._build(text, flags, path)
-            if failure is not None:
-                return failure
-        return Artifact.read(path)
+        path = self.path(self._key(text, flags))
+        links = link_flags(openmp=self.openmp)
+        return self._made(path, text, flags, links) or Artifact.read(path)
 
     def path(self, key: str) -> Path:
         """Where the object of a content key lies."""
@@ -92,13 +108,19 @@ class Compiler:
         state.update(b"\0" + text.encode())
         return state.hexdigest()
 
-    def _build(self, text: str, flags: Sequence[str], path: Path) -> Failure | None:
+    def _made(
+        self, path: Path, text: str | None, flags: Sequence[str], links: Sequence[str] = ()
+    ) -> Failure | None:
+        """Sees to it that the file at `path` exists: `text`, if any, compiled with these flags."""
+        if path.exists():
+            return None
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
-            source, built = Path(work, "kernels.cpp"), Path(work, "kernels.so")
-            source.write_text(text)
-            links = link_flags(openmp=self.openmp)
-            command = [*self.command, *flags, str(source), "-o", str(built), *links]
+            source, built = Path(work, "kernels.cpp"), Path(work, "built")
+            if text is not None:
+                source.write_text(text)
+                flags = (*flags, str(source))
+            command = [*self.command, *flags, "-o", str(built), *links]
             failure = run_compiler(command, Path(work), self.timeout_seconds)
             if failure is None:
                 os.replace(built, path)  # atomic: readers see the old file, none, or all of it

@@ -131,7 +131,7 @@ class Forcing:
             list(pool.map(self._build, [kernels[i::jobs] for i in range(jobs)]))
 
     def _build(self, kernels: Sequence[Kernel]) -> None:
-        built = self.compiler.compile([kernel.source for kernel in kernels], self.target)
+        built = self.compiler.compile_texts([k.source.files[0] for k in kernels], self.target)
         assert not isinstance(built, Failure), built.message
         path = self.compiler.path_of(built)
         for kernel in kernels:

@@ -71,7 +71,9 @@ class KernelBench:
 
     def build(self) -> list[LoadedKernel]:
         """All candidates, from one translation unit."""
-        built = self.compiler.compile([c.source for c in self.candidates], self.target)
+        built = self.compiler.compile_texts(
+            [c.source.files[0] for c in self.candidates], self.target
+        )
         assert not isinstance(built, Failure), built.message
         path = self.compiler.path_of(built)
         return [LoadedKernel(path, c.source, c.nest) for c in self.candidates]

@@ -84,7 +84,7 @@ class Bench:
             TEMPLATE.generate(nest, self.target, schedule, f"kernel{number}")
             for number, (nest, schedule) in enumerate(wanted)
         ]
-        built = self.compiler.compile(sources, self.target)
+        built = self.compiler.compile_texts([s.files[0] for s in sources], self.target)
         assert not isinstance(built, Failure), built.message
         path = self.compiler.path_of(built)
         pairs = zip(sources, wanted, strict=True)

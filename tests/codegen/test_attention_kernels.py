@@ -132,7 +132,7 @@ def test_kernels_for_wider_vectors_compile(compiler: Compiler, name: str) -> Non
     nest = case_of(GRAPHS[name]()).lowered.nest
     for seed in TEMPLATE.space(nest, target).seeds:
         bench.add_point(nest, TEMPLATE, dict(seed))
-    built = compiler.compile([c.source for c in bench.candidates], target)
+    built = compiler.compile_texts([c.source.files[0] for c in bench.candidates], target)
     assert not isinstance(built, Failure), built.message
 
 

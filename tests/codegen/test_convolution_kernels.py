@@ -107,7 +107,7 @@ def built(level: Target, compiler: Compiler) -> Built:
         key: sources(case, level, f"{key[0]} {key[1]} {level.isa}", f"k{number}")
         for number, (key, case) in enumerate(cases.items())
     }
-    artifact = compiler.compile([source for own in made.values() for source in own], level)
+    artifact = compiler.compile_texts([s.files[0] for own in made.values() for s in own], level)
     assert not isinstance(artifact, Failure), artifact.message
     path = compiler.path_of(artifact)
     return {

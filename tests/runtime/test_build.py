@@ -43,6 +43,25 @@ def test_objects_are_cached_by_content(compiler: Compiler) -> None:
     assert other.code == "compiler-failed"
 
 
+def test_a_kernel_is_compiled_once_however_often_it_is_linked(
+    compiler: Compiler, tmp_path: Path
+) -> None:
+    calls, script = tmp_path / "calls", tmp_path / "counting"
+    script.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec {compiler.command[0]} "$@"\n')
+    script.chmod(0o755)
+    counting = replace(compiler, command=(str(script),), folder=tmp_path / "objects")
+    one, two = source("one", "return 1;"), source("two", "return 2;")
+    for sources in ([one], [two, one], [one, two]):
+        built = counting.compile(sources, host_target())
+        assert not isinstance(built, Failure)
+        library = ctypes.CDLL(str(counting.path_of(built)))
+        assert [getattr(library, s.entry)(None) for s in sources] == [
+            {"one": 1, "two": 2}[s.entry] for s in sources
+        ]
+    compiled = [line for line in calls.read_text().splitlines() if " -c " in f"{line} "]
+    assert len(compiled) == 2
+
+
 def test_flags_and_target_are_part_of_the_key(compiler: Compiler) -> None:
     names = set()
     for isa in ("x86-64", "x86-64-v3"):
