@@ -28,11 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     dims = {name: int(size) for name, _, size in (text.partition("=") for text in options.dim)}
-    json.dump(_answer(options.kind, sys.stdin.buffer.read(), dims), sys.stdout)
+    json.dump(answer(options.kind, sys.stdin.buffer.read(), dims), sys.stdout)
     return 0
 
 
-def _answer(kind: str, content: bytes, dims: dict[str, int]) -> dict[str, str]:
+def answer(kind: str, content: bytes, dims: dict[str, int]) -> dict[str, str]:
+    """What the process answers for a file of the kind "onnx" or "pt2"."""
     from kernel_gen.errors import GafError
 
     try:
@@ -44,11 +45,12 @@ def _answer(kind: str, content: bytes, dims: dict[str, int]) -> dict[str, str]:
 def _graph(kind: str, content: bytes, dims: dict[str, int]) -> str:
     from kernel_gen.frontend import capture
     from kernel_gen.frontend.files import of_onnx, of_program
-    from kernel_gen.frontend.pt2 import read_pt2
 
     if kind == "onnx":
         file = of_onnx(content)
     else:
+        from kernel_gen.frontend.pt2 import read_pt2  # takes a while to load
+
         file = of_program(read_pt2(content, weights=False), "the archive")
     return capture(file.module, file.example_inputs(dims)).graph.to_json()
 

@@ -11,6 +11,8 @@ from onnx import TensorProto, helper
 from torch import nn
 
 import graph_autofusion as gaf
+from kernel_gen.frontend.convert import answer
+from service.conversion import MEDIA_TYPES
 from tests.fixtures.server import Service
 
 
@@ -61,8 +63,13 @@ def test_an_archive_has_the_id_of_the_model(sqlite_service: Service) -> None:
     assert (status, graph["id"]) == (201, gaf.capture(model, x).digest)
 
 
-@pytest.mark.parametrize("kind", ["onnx", "zip"])
+@pytest.mark.parametrize("kind", MEDIA_TYPES.values())
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"PK\x03\x04broken"])
-def test_damaged_files_are_problems(sqlite_service: Service, kind: str, content: bytes) -> None:
-    status, problem = _post(sqlite_service, content, kind)
+def test_damaged_files_are_errors_of_the_child(content: bytes, kind: str) -> None:
+    assert answer(kind, content, {})["error"] == "InvalidInput"
+
+
+def test_what_the_child_refuses_is_a_problem(sqlite_service: Service) -> None:
+    status, problem = _post(sqlite_service, b"PK\x03\x04broken", "zip")
     assert (status, problem["code"]) == (422, "invalid-input")
+    assert "no valid .pt2 archive" in problem["detail"]
