@@ -8,8 +8,9 @@ what happened.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from itertools import chain
 from operator import attrgetter, call, is_, itemgetter
 from typing import Any
@@ -62,35 +63,34 @@ class _Structure:
         held = [module.__dict__[name] for module in reach.modules for name in _HELD]
         hooks = [module.__dict__[name] for module in reach.modules for name in _HOOKS]
         self._empty = (*_global_hooks(), *hooks, *(entries for entries in held if not entries))
-        self._dicts = [entries for entries in held if entries]
-        self._dicts += [entries for entries in reach.contents if isinstance(entries, dict)]
-        self._lists = [entries for entries in reach.contents if not isinstance(entries, dict)]
-        self._spaces: list[Any] = [module.__dict__ for module in reach.modules]
-        self._spaces += [*(space for space, _ in reach.names), *(o for o, _ in reach.slotted)]
-        self._getters: list[Any] = [_attributes(module) for module in reach.modules]
-        self._getters += [_getter(names) for _, names in reach.names]
-        self._getters += [attrgetter(*names) for _, names in reach.slotted]
-        self._cells = reach.cells
+        dicts = [entries for entries in held if entries]
+        dicts += [entries for entries in reach.contents if isinstance(entries, dict)]
+        lists = [entries for entries in reach.contents if not isinstance(entries, dict)]
+        self._reads: list[Callable[[], Iterable[Any]]] = [
+            *(entries.values for entries in dicts),
+            *(entries.keys for entries in dicts),
+            *(entries.__iter__ for entries in lists),
+            *(partial(_attributes(module), module.__dict__) for module in reach.modules),
+            *(partial(_getter(names), space) for space, names in reach.names),
+            *(partial(attrgetter(*names), owner) for owner, names in reach.slotted),
+            partial(map, _contents, reach.cells),
+            (_END,).__iter__,
+        ]
         counted = (m.__dict__ for m in reach.modules if not isinstance(m, torch.fx.GraphModule))
         self._sized = [*counted, *reach.contents, *reach.objects]
         self._sizes = list(map(len, self._sized))
+        self._dtype = torch.get_default_dtype()
         self._expected = list(self._current())
 
     def _current(self) -> Iterator[Any]:
-        return chain(
-            chain.from_iterable(map(dict.values, self._dicts)),
-            chain.from_iterable(map(dict.keys, self._dicts)),
-            chain.from_iterable(self._lists),
-            chain.from_iterable(map(call, self._getters, self._spaces)),
-            map(_contents, self._cells),
-            (torch.get_default_dtype(), _END),
-        )
+        return chain.from_iterable(map(call, self._reads))
 
     def is_same(self) -> bool:
         try:
             return (
                 not any(self._empty)
                 and list(map(len, self._sized)) == self._sizes
+                and torch.get_default_dtype() is self._dtype
                 and all(map(is_, self._current(), self._expected))
             )
         except (KeyError, ValueError, AttributeError, RuntimeError):
@@ -102,7 +102,7 @@ class _Structure:
         current = _Structure(self._model)
         if any(self._empty) or any(current._empty) or current._sizes != self._sizes:
             return False
-        if len(current._expected) != len(self._expected):
+        if current._dtype is not self._dtype or len(current._expected) != len(self._expected):
             return False
         if not all(map(_is_equal, current._expected, self._expected)):
             return False
