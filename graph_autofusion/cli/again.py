@@ -35,7 +35,8 @@ def verify(
     need_server()
     from tuner.verify import verify as run
 
-    subject = _plan(plan, db)
+    with waiting("reading the plan"):
+        subject = _plan(plan, db)
     reason = sentence(subject.provenance, this_process())
     if reason is not None:
         raise Unavailable(f"this plan cannot run here: {reason}")

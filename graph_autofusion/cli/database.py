@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graph_autofusion.paths import default_store
+from graph_autofusion.progress import waiting
 from kernel_gen.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -30,5 +31,7 @@ def opened_store(db: str) -> Iterator[Store]:
     need_server()
     from db.store import Store
 
-    with Store(db or default_store()) as store:
+    with waiting("opening the store"):
+        opened = Store(db or default_store())
+    with opened as store:
         yield store

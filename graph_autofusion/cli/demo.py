@@ -26,6 +26,7 @@ from rich.text import Text
 from graph_autofusion.cli.output import JsonFlag, print_json
 from graph_autofusion.client import Client
 from graph_autofusion.progress import tuning_progress, waiting
+from graph_autofusion.report import unfused_lines
 from kernel_gen.errors import GafError, Unavailable
 from kernel_gen.records import Budget
 
@@ -163,7 +164,7 @@ def _show(console: Console, facts: dict[str, Any]) -> None:
             for g in report["groups"]
             if len(g["ops"]) > 1 and not g["template"].startswith("framework")
         ),
-        *(f"not fused: {u['op']}: {u['sentence']} [{u['code']}]" for u in report["unfused"]),
+        *unfused_lines((u["op"], u["code"], u["sentence"]) for u in report["unfused"]),
         *(["not fused: nothing"] if not report["unfused"] else []),
         f"pictures: {', '.join(facts['pictures'])}",
     ]

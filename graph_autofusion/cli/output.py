@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from graph_autofusion.client import Client
+from graph_autofusion.progress import waiting
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]
 ServiceOption = Annotated[
@@ -20,6 +24,13 @@ ApiKeyOption = Annotated[
 ]
 DEFAULT_SERVICE = "http://127.0.0.1:8400"
 _ANY_WIDTH = 100_000
+
+
+@contextmanager
+def asking(service: str, api_key: str | None) -> Iterator[Client]:
+    """A client of the service, and a sign on the terminal that its answer is awaited."""
+    with Client(service, api_key) as client, waiting(f"asking {service}"):
+        yield client
 
 
 def print_json(value: Any) -> None:

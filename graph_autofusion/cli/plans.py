@@ -14,6 +14,7 @@ from graph_autofusion.cli.output import (
     ApiKeyOption,
     JsonFlag,
     ServiceOption,
+    asking,
     print_json,
     print_result,
     print_rows,
@@ -36,7 +37,7 @@ def list_(
     """List the newest plans of a service."""
     if context.invoked_subcommand is not None:
         return
-    with Client(service, api_key) as client:
+    with asking(service, api_key) as client:
         found = client.plans(limit)
     if as_json:
         print_json(found)
@@ -64,7 +65,7 @@ def revoke(
     as_json: JsonFlag = False,
 ) -> None:
     """Take a plan out of service for good."""
-    with Client(service, api_key) as client:
+    with asking(service, api_key) as client:
         client.revoke(plan_id, reason)
     print_result({"id": plan_id, "state": "revoked"}, f"plan {plan_id} is revoked", as_json)
 

@@ -12,6 +12,7 @@ from graph_autofusion.cli.output import (
     ApiKeyOption,
     JsonFlag,
     ServiceOption,
+    asking,
     print_json,
     print_line,
     print_rows,
@@ -19,7 +20,7 @@ from graph_autofusion.cli.output import (
 from graph_autofusion.cli.tune import Device, Dims, Numerics, Rules, Seconds, Trials, What
 from graph_autofusion.client import Client
 from graph_autofusion.job import Job
-from graph_autofusion.progress import tuning_progress
+from graph_autofusion.progress import tuning_progress, waiting
 from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget, JobState
 from kernel_gen.runtime.key import PlanKey
@@ -44,9 +45,10 @@ def submit(
     graph = subject.load_subject(what, dim or ()).graph
     budget = Budget(seconds, trials)
     with Client(service, api_key) as client:
-        job = client.submit(
-            graph, device=device, budget=budget, rules=rules_text(rules), numerics=numerics
-        )
+        with waiting(f"asking {service}"):
+            job = client.submit(
+                graph, device=device, budget=budget, rules=rules_text(rules), numerics=numerics
+            )
         if wait:
             with tuning_progress(budget) as on_event:
                 for event in job.events():
@@ -74,7 +76,7 @@ def lookup(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a service whether it has a plan for a key; exit code 1 if it has none."""
-    with Client(service, api_key) as client:
+    with asking(service, api_key) as client:
         found = client.find(PlanKey.parse(key))
     if as_json:
         print_json({name: getattr(found, name) for name in found.__slots__})
@@ -99,13 +101,14 @@ def jobs(
     """List a service's jobs, show one, or cancel it."""
     if cancel and job_id is None:
         raise InvalidInput("--cancel needs the id of a job")
-    with Client(service, api_key) as client:
-        if job_id is not None:
+    if job_id is not None:
+        with asking(service, api_key) as client:
             job = client.job(job_id)
             if cancel:
                 job.cancel()
             _print_job(job, as_json)
-            return
+        return
+    with asking(service, api_key) as client:
         rows = [_job_row(job.details) for job in client.jobs(state, limit)]
     print_rows(rows, ("id", "state", "device", "plan", "key"), title="jobs", as_json=as_json)
 
@@ -120,7 +123,7 @@ def devices(
     as_json: JsonFlag = False,
 ) -> None:
     """List the devices that a service's workers have announced."""
-    with Client(service, api_key) as client:
+    with asking(service, api_key) as client:
         found = client.devices()
     if as_json:
         print_json(found)

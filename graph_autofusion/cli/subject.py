@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +38,8 @@ def load_subject(text: str, dims: Sequence[str] = ()) -> Subject:
 
     `dims` are `NAME=SIZE`, for dimensions that a model file only names.
     """
-    with waiting("capturing the program"):
+    # What the user's code prints belongs to neither a table nor a JSON document.
+    with waiting("capturing the program"), redirect_stdout(sys.stderr):
         return _load(text, dims)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graph_autofusion.cli.output import JsonFlag, print_line, print_result, print_rows
+from graph_autofusion.cli.output import JsonFlag, asking, print_line, print_result, print_rows
 from kernel_gen.errors import InvalidInput
 
 app = typer.Typer(help="Whose bundles may run here.", no_args_is_help=True)
@@ -29,10 +29,9 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Trust a service's key after showing its fingerprint."""
-    from graph_autofusion.client import Client
     from kernel_gen.runtime.trust import Trust, fingerprint
 
-    with Client(url) as client:
+    with asking(url, None) as client:
         public_key = client.public_key()
     mark = fingerprint(public_key)
     if not as_json:

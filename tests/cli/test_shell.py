@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_autofusion.cli.subject import load_subject
 from tests.cli.conftest import Gaf
 from tests.fixtures.server import Service
 
@@ -71,13 +72,46 @@ def test_errors_leave_the_json_stream_empty(gaf: Gaf, command: tuple[str, ...]) 
 
 def test_progress_is_on_the_terminal_and_json_in_the_pipe(home: Path) -> None:
     """`gaf calibrate --json` with standard error on a terminal."""
-    ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [SCRIPT, "calibrate", "--json"], stdout=subprocess.PIPE, stderr=theirs, check=False
-    )
-    os.close(theirs)
-    shown = os.read(ours, 1 << 16).decode(errors="replace")
-    os.close(ours)
+    done, shown = on_terminal("calibrate", "--json")
     assert done.returncode == 0, shown
     assert set(json.loads(done.stdout)["rates"])
     assert "measuring this machine" in shown
+
+
+def on_terminal(*arguments: str) -> tuple[subprocess.CompletedProcess[bytes], str]:
+    """The command with standard error on a terminal, and what it showed there."""
+    ours, theirs = pty.openpty()
+    done = subprocess.run([SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=theirs, check=False)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode(errors="replace")
+    os.close(ours)
+    return done, shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("devices",), ("jobs",), ("plans",), ("lookup", f"gaf1:{'a' * 32}:static:{'b' * 16}:cpu-x")],
+    ids=lambda command: command[0],
+)
+def test_a_service_that_is_awaited_is_named_meanwhile(home: Path, command: tuple[str, ...]) -> None:
+    """One that is away is asked again for two and a half seconds."""
+    away = "http://127.0.0.1:9"
+    done, shown = on_terminal(*command, "--json", "--service", away)
+    assert (done.returncode, done.stdout) == (3, b""), shown
+    assert f"asking {away}" in shown
+
+
+def test_what_the_users_code_prints_is_no_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import torch\n"
+        "print('loaded')\n"
+        "def build():\n"
+        "    print('built')\n"
+        "    return (lambda x: (print('run'), x + 1)[1]), (torch.ones(3),)\n"
+    )
+    load_subject(f"{tmp_path}/loud.py:build")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert {"loaded", "built", "run"} <= set(err.split())
