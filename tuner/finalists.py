@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
+from kernel_gen.codegen.source import KernelSource
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
+from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Measurement, Trial
 from kernel_gen.runtime.plan import UNMEASURED, Kernel
+from kernel_gen.schedule.schedule import Schedule
 from tuner.contest import Entry
 from tuner.costs import CostBook
 from tuner.cover import CoverOption, Overheads, best_covers
@@ -31,7 +35,10 @@ _SOLVER_SECONDS = 5.0
 _MOST_OF = 0.5  # of a cover's time: one nest that decides it
 _RUNNERS_UP = 2
 _FASTER = ("faster", "The framework's kernel was the fastest one measured.")
-_UNMEASURED = (UNMEASURED, "No kernel for it was measured: time ran out, or its trials failed.")
+_UNMEASURED = (
+    UNMEASURED,
+    "No kernel for it was measured: all trials failed, or time ran out (give more seconds).",
+)
 
 
 class Finalists:
@@ -42,6 +49,7 @@ class Finalists:
     ) -> None:
         self._tasks, self._costs, self._target = tasks, costs, target
         self._templates = {template.name: template for template in templates}
+        self._sources: dict[tuple[str, Schedule], KernelSource] = {}
 
     def covers(self) -> list[FusionPlan]:
         """Distinct covers by groups with a measured kernel, most promising first."""
@@ -99,18 +107,28 @@ class Finalists:
 
     def _explained(self, group: FrameworkGroup) -> FrameworkGroup:
         """Ops that a kernel could have run say whether one lost to the framework or none ran."""
-        program = self._tasks.program
-        computing = set(computing_nodes(program, group.nodes))
+        computing = frozenset(computing_nodes(self._tasks.program, group.nodes))
         tasks = [
-            candidate.task
-            for candidate in self._tasks.candidates.groups
-            if computing.issuperset(computing_nodes(program, candidate.group.nodes))
+            task
+            for node in computing
+            for task, needed in self._candidates_by_node.get(node, ())
+            if needed <= computing
         ]
         if group.is_constant or not tasks:
             return group
         measured = any(self._costs.measured_us(task) is not None for task in tasks)
         code, sentence = _FASTER if measured else _UNMEASURED
         return dataclasses.replace(group, code=code, sentence=sentence)
+
+    @cached_property
+    def _candidates_by_node(self) -> Mapping[int, list[tuple[str, frozenset[int]]]]:
+        """Candidates by the first op that they compute, with all that they compute."""
+        found: dict[int, list[tuple[str, frozenset[int]]]] = {}
+        for candidate in self._tasks.candidates.groups:
+            needed = frozenset(computing_nodes(self._tasks.program, candidate.group.nodes))
+            if needed:
+                found.setdefault(min(needed), []).append((candidate.task, needed))
+        return found
 
     def _kernel(self, group: FusionGroup, chosen: Mapping[str, Trial]) -> Kernel:
         candidate = self._tasks.candidate_of[group]
@@ -120,9 +138,7 @@ class Finalists:
         if best is None or schedule is None:
             raise InvalidInput(f"group {group.nodes} has no measured kernel")
         nest = candidate.lowered.nest
-        symbol = f"gaf_kernel_{candidate.task[:16]}"
-        template = self._templates[schedule.template]
-        source = template.generate(nest, self._target, schedule, symbol)
+        source = self._source(candidate.task, nest, schedule)
         measurement = best.result if isinstance(best.result, Measurement) else None
         return Kernel(
             group,
@@ -133,3 +149,13 @@ class Finalists:
             op_names(self._tasks.program, group.nodes),
             measurement,
         )
+
+    def _source(self, digest: str, nest: LoopNest, schedule: Schedule) -> KernelSource:
+        """The kernel of a nest, once for all of its groups."""
+        known = self._sources.get((digest, schedule))
+        if known is None:
+            template = self._templates[schedule.template]
+            symbol = f"gaf_kernel_{digest[:16]}"
+            known = template.generate(nest, self._target, schedule, symbol)
+            self._sources[digest, schedule] = known
+        return known

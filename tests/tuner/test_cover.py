@@ -16,6 +16,7 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType
 from tuner.cover import CoverOption, Overheads, best_covers
+from tuner.cover_problem import Problem
 
 T = TensorType(DType.F32, (4,))
 FREE = Overheads(0.0, 0.0, 0.0)
@@ -176,3 +177,32 @@ def test_nothing_is_printed(capfd):
     program, options = crossing()
     best_covers(program, options, k=3)
     assert capfd.readouterr().out == ""
+
+
+def test_a_long_program_has_a_cover_before_the_solver_has_thought() -> None:
+    b = GraphBuilder()
+    value = b.input(T)
+    for number in range(400):
+        value = b.op(("exp", "relu", "neg")[number % 3], value)
+    b.output(value)
+    program = b.build()
+    options = [
+        CoverOption(make_group(program, tuple(range(first, min(first + size, 400)))), 1.0 * size)
+        for size in (1, 2, 3)
+        for first in range(400)
+    ]
+    start = Problem(program, options, (), FREE).start()
+    assert start is not None
+    assert [len(options[p].group.nodes) for p in start] == [1] * 400
+    (found,) = best_covers(program, options, seconds=0.0)
+    assert is_cover(program, found.plan.groups)
+
+
+def test_a_start_runs_each_framework_node_once() -> None:
+    rng = random.Random(5)
+    for _ in range(20):
+        program = random_program(rng, 8)
+        options = random_options(rng, program)
+        start = Problem(program, options, (), FREE).start()
+        if start is not None:
+            assert is_cover(program, [options[p].group for p in start])
