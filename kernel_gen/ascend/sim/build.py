@@ -1,17 +1,20 @@
 """Compiling kernels for the simulator: the runtime once per machine, each kernel against it.
 
 A kernel's sources are compiled as they are, with `include/` on the search path, into a shared
-object that finds the runtime by an absolute path.
+object that finds the runtime by an absolute path. The header is read once per machine, too: half
+of the work on a kernel is reading it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +32,8 @@ _MESSAGE_CHARS = 4000
 _WARNINGS = ("-Wall", "-Wextra")
 # A kernel is calls of the runtime, where the work is done: optimising it takes a few tenths of a
 # second of a build and gives back milliseconds of a run.
-_EFFORT = "-O0"
+_KERNEL_FLAGS = ("-std=c++17", "-O0", "-fPIC", *_WARNINGS)
+_HEADER = "kernel_operator.h"
 
 
 class BuildError(InvalidInput):
@@ -55,8 +59,8 @@ def build(
     runtime = runtime_library()
     library = workdir / "libkernel.so"
     command = [
-        *_compiler(), "-std=c++17", _EFFORT, "-fPIC", "-shared", *_WARNINGS, f"-I{_INCLUDE}", "-I.",
-        *sorted(units), "-o", library.name, str(runtime), f"-Wl,-rpath,{runtime.parent}",
+        *_compiler(), *_KERNEL_FLAGS, "-shared", *_includes(), "-I.", *sorted(units),
+        "-o", library.name, str(runtime), f"-Wl,-rpath,{runtime.parent}",
         "-Wl,--no-undefined",
     ]  # fmt: skip
     _run(command, workdir, timeout_seconds)
@@ -67,7 +71,7 @@ def compile_warnings(sources: Mapping[str, str], workdir: Path) -> str:
     """What the compiler has to say about the sources at -Wall -Wextra; empty where nothing."""
     build(sources, workdir)
     units = sorted(name for name in sources if name.endswith((".cpp", ".cc")))
-    command = [*_compiler(), "-std=c++17", "-fsyntax-only", *_WARNINGS, f"-I{_INCLUDE}", *units]
+    command = [*_compiler(), *_KERNEL_FLAGS, "-fsyntax-only", *_includes(), *units]
     return _run(command, workdir)
 
 
@@ -77,14 +81,57 @@ def runtime_library() -> Path:
     flags = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno",
              "-fno-trapping-math", "-fPIC", *_WARNINGS, *_isa_flags())  # fmt: skip
     files = sorted(_RUNTIME.glob("*.cpp"))
+    library = _folder() / f"libascendsim-{_digest(flags)}.so"
+    with _first_of_machine(library) as work:
+        if work is not None:
+            os.replace(_build_runtime(files, flags, work), library)
+    return library
+
+
+def _includes() -> tuple[str, ...]:
+    return (f"-I{_precompiled()}", f"-I{_INCLUDE}")
+
+
+@cache
+def _precompiled() -> Path:
+    """The folder of the kernels' header as the compiler has read it.
+
+    GCC takes what it finds there if it was made by itself with the same flags, and the header
+    otherwise. Compilers that know no such files take the header.
+    """
+    folder = _folder() / f"header-{_digest((*_KERNEL_FLAGS, _found().version, str(_INCLUDE)))}"
+    with _first_of_machine(folder) as work:
+        if work is not None:
+            (work / "made").mkdir()
+            (work / _HEADER).write_text(f'#include "{_INCLUDE / _HEADER}"\n', encoding="utf-8")
+            target = work / "made" / f"{_HEADER}.gch"
+            command = [*_compiler(), *_KERNEL_FLAGS, "-x", "c++-header", _HEADER, "-o", str(target)]
+            with suppress(BuildError):
+                _run(command, work)
+            os.replace(work / "made", folder)
+    return folder
+
+
+def _folder() -> Path:
+    """What is built once per machine lies here."""
     folder = platformdirs.user_cache_path("graph-autofusion") / "ascend-sim"
     folder.mkdir(parents=True, exist_ok=True)
-    library = folder / f"libascendsim-{_digest(flags)}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
-            built = _build_runtime(files, flags, Path(work))
-            os.replace(built, library)
-    return library
+    return folder
+
+
+@contextmanager
+def _first_of_machine(built: Path) -> Iterator[Path | None]:
+    """A folder to make `built` in; None where it is there, perhaps since another process, which
+    was waited for, has made it."""
+    if built.exists():
+        yield None
+        return
+    with (
+        open(built.with_name(f".{built.name}.lock"), "wb") as lock,
+        tempfile.TemporaryDirectory(dir=built.parent, prefix=".build-") as work,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield None if built.exists() else Path(work)
 
 
 def _build_runtime(files: Sequence[Path], flags: Sequence[str], work: Path) -> Path:
@@ -109,10 +156,14 @@ def _digest(flags: Sequence[str]) -> str:
     return state.hexdigest()[:24]
 
 
-@cache
 def _compiler() -> tuple[str, ...]:
+    return _found().command
+
+
+@cache
+def _found() -> Compiler:
     with tempfile.TemporaryDirectory() as folder:
-        return Compiler.find(Path(folder)).command
+        return Compiler.find(Path(folder))
 
 
 def _isa_flags() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernel_gen.ascend.chips import load_chip
 from kernel_gen.ascend.sim import SimResult, Simulator, build
-from kernel_gen.codegen.ascend.launch import Launch, Tiler, build_tiler, first_schedule
+from kernel_gen.codegen.ascend.launch import Launch, Tiler, first_schedule
 from kernel_gen.codegen.ascend.registry import templates
 from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.codegen.source import KernelSource
@@ -87,8 +87,8 @@ class AscendKernel:
         else:
             symbol = SYMBOL
             source = generated(self.nest, self.schedule, self.target, symbol)
-            self.tiler = build_tiler(source, self.workdir)
-            library = build(dict(source.files[:2]), self.workdir)
+            library = build(dict(source.files[:3]), self.workdir)
+            self.tiler = Tiler(ctypes.CDLL(str(library)), symbol)
         self.simulator = Simulator(library, symbol, load_chip(self.target))
 
     def run(
