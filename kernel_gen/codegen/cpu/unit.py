@@ -1,7 +1,7 @@
 """A translation unit under construction: guarded helper blocks first, kernel functions after.
 
-Every helper stands in an `#ifndef` guard, so that the texts of many kernels can be joined into one
-translation unit (one compiler start for a batch of candidates) without clashes.
+Every helper is static and stands in an `#ifndef` guard: kernels that are units of their own can be
+linked into one object, and the texts of many kernels joined into one unit, without clashes.
 """
 
 from __future__ import annotations
