@@ -60,8 +60,7 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
     console.print(Text(f"plan {report.key}"), soft_wrap=True)
     console.print(table)
     console.print(Text(_summary(report)), soft_wrap=True)
-    for refused in report.unfused:
-        line = f"not fused: {refused.op}: {refused.sentence} [{refused.code}]"
+    for line in report.unfused_lines:
         console.print(Text(line), soft_wrap=True)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kernel_gen.fusion.sharing import Sharing
@@ -58,9 +60,29 @@ class FusionReport:
             return None
         return self.baseline_us / self.measured_us
 
+    @property
+    def unfused_lines(self) -> tuple[str, ...]:
+        """`unfused` for people: one line per reason, equal ops counted."""
+        return unfused_lines((item.op, item.code, item.sentence) for item in self.unfused)
+
     def to_json(self) -> str:
         """All fields and `speedup` as JSON."""
         return json.dumps({**dataclasses.asdict(self), "speedup": self.speedup})
+
+
+def unfused_lines(items: Iterable[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Lines for ops left alone, given as (op, code, sentence): "not fused: linear ×2, add: …"."""
+    reasons: dict[tuple[str, str], Counter[str]] = {}
+    for op, code, sentence in items:
+        reasons.setdefault((code, sentence), Counter())[op] += 1
+    return tuple(
+        f"not fused: {_counted(ops)}: {sentence} [{code}]"
+        for (code, sentence), ops in reasons.items()
+    )
+
+
+def _counted(ops: Counter[str]) -> str:
+    return ", ".join(op if count == 1 else f"{op} ×{count}" for op, count in ops.items())
 
 
 def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -14,7 +15,7 @@ import graph_autofusion as gaf
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle import write
-from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.plan import Plan, Unfused
 from kernel_gen.runtime.trust import Signer
 from tests.graph_autofusion.quick_plans import quick_plan
 
@@ -82,6 +83,16 @@ def test_print_graph_names_ops_times_and_refusals(plan: Plan) -> None:
     assert "speedup 2.00x" in text.getvalue()
     with pytest.raises(gaf.InvalidInput, match="has no plan"):
         gaf.print_graph(3)
+
+
+def test_ops_left_alone_for_one_reason_are_one_line(plan: Plan) -> None:
+    left = (("linear", "a", "A."), ("exp", "b", "B."), ("linear", "a", "A."), ("add", "a", "A."))
+    unfused = tuple(Unfused(*item) for item in left)
+    summary = dataclasses.replace(plan.summary, unfused=unfused)
+    text = io.StringIO()
+    gaf.print_graph(dataclasses.replace(plan, summary=summary), text)
+    lines = [line for line in text.getvalue().splitlines() if line.startswith("not fused")]
+    assert lines == ["not fused: linear ×2, add: A. [a]", "not fused: exp: B. [b]"]
 
 
 @pytest.mark.parametrize(
