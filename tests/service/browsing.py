@@ -32,3 +32,10 @@ def opened(browser: Browser, service: Service) -> Iterator[Page]:
 def assert_no_sideways_scroll(page: Page) -> None:
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), page.url
+
+
+def each_scheme(page: Page, first: str) -> Iterator[str]:
+    """Shows the page in the scheme that it was loaded in, and then in the other one."""
+    for scheme in sorted(("light", "dark"), key=lambda scheme: scheme != first):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        yield scheme

@@ -15,7 +15,7 @@ from db.store import Store
 from kernel_gen.records import Failure, JobState, Stage
 from tests.fixtures import samples
 from tests.fixtures.server import Service, running, settings
-from tests.service.browsing import assert_no_sideways_scroll, opened
+from tests.service.browsing import assert_no_sideways_scroll, each_scheme, opened
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -91,23 +91,24 @@ def test_devices_and_filters(page: Page, sqlite_service: Service) -> None:
     expect(page.get_by_text("No jobs that are failed")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_pages_fit_narrow_and_wide_screens_in_light_and_dark(
     page: Page, sqlite_service: Service, scheme: str, width: int
 ) -> None:
     lease = claimed(sqlite_service)
     plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
     progress(sqlite_service, lease, 1, 20.0)
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": width, "height": 800})
-    background = {"light": "rgb(246, 247, 249)", "dark": "rgb(16, 21, 28)"}[scheme]
+    backgrounds = {"light": "rgb(246, 247, 249)", "dark": "rgb(16, 21, 28)"}
     for path in ("/", f"/jobs/{lease.job_id}", "/plans", f"/plans/{plan_id}", "/devices"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.goto(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
-        assert_no_sideways_scroll(page)
         body = page.locator("body")
-        assert body.evaluate("e => getComputedStyle(e).backgroundColor") == background
+        for shown in each_scheme(page, scheme):
+            assert_no_sideways_scroll(page)
+            background = body.evaluate("e => getComputedStyle(e).backgroundColor")
+            assert background == backgrounds[shown]
 
 
 def test_the_keyboard_reaches_content_and_pages(page: Page, sqlite_service: Service) -> None:

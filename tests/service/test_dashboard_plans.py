@@ -17,7 +17,7 @@ from kernel_gen.ir.types import TensorType
 from tests.fixtures import samples
 from tests.fixtures.searches import Searched, searched, wide_plan
 from tests.fixtures.server import Service, running, settings
-from tests.service.browsing import assert_no_sideways_scroll, opened
+from tests.service.browsing import assert_no_sideways_scroll, each_scheme, opened
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -141,12 +141,11 @@ def test_lookups_are_counted_where_the_queue_is(page: Page, stocked: Stocked) ->
     expect(page.get_by_role("row").filter(has_text="unknown")).to_contain_text("no plan and no job")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_every_page_fits(page: Page, stocked: Stocked, scheme: str, width: int) -> None:
+    """Loaded in one scheme, and switched to the other."""
     job, plan = stocked.found.job_id, stocked.found.plan_id
     nest = next(iter(stocked.service.store.trials.ops(job)))
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": width, "height": 800})
     paths = [
         f"/plans/{plan}", f"/plans/{stocked.wide}", f"/plans/{plan}/groups/0", f"/jobs/{job}",
@@ -154,11 +153,13 @@ def test_every_page_fits(page: Page, stocked: Stocked, scheme: str, width: int) 
         f"/graphs/{stocked.found.graph.digest}", "/devices", "/plans", "/",
     ]  # fmt: skip
     for path in paths:
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.goto(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         if page.locator(".graph").count():
             expect(page.locator(".canvas .node").first).to_be_attached()
-        assert_no_sideways_scroll(page)
+        for _ in each_scheme(page, scheme):
+            assert_no_sideways_scroll(page)
 
 
 def hostile_graph() -> Graph:
