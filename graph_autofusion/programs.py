@@ -20,6 +20,7 @@ from graph_autofusion.notices import Notices
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.poller import Poller
 from graph_autofusion.program import Program, Ready
+from graph_autofusion.progress import waiting
 from graph_autofusion.report import fallback_report, report_of
 from graph_autofusion.resolution import Accepts, PlanSource, Resolution
 from kernel_gen.errors import GafError, InvalidInput
@@ -32,6 +33,7 @@ log = logging.getLogger("graph_autofusion")
 
 _MAX_PROGRAMS = 64
 _TIMED_CALLS = 3
+_SHOWN_SECONDS = 1.0  # what takes longer shows that it goes on
 
 
 class Programs:
@@ -105,7 +107,8 @@ class Programs:
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         program = Program(fallback_report("preparing"), Ready(ModelGuard(self.module)))
         try:
-            program.captured = captured = self._capture(args, kwargs)
+            with waiting("capturing the program", _SHOWN_SECONDS):
+                program.captured = captured = self._capture(args, kwargs)
             program.ready = Ready(ModelGuard(self.module))
             source = self.source = self.source or _resolver(self.options)
             accepts = self._accepts(captured, args, kwargs)

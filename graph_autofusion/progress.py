@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from kernel_gen.records import Budget
@@ -35,15 +36,32 @@ def tuning_progress(budget: Budget) -> Iterator[OnEvent]:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A spinner on a terminal's standard error for work whose end is not known."""
+def waiting(what: str, after_seconds: float = 0.0) -> Iterator[None]:
+    """A spinner on a terminal's standard error for work whose end is not known, once the work has
+    taken `after_seconds`."""
     if not sys.stderr.isatty():
         yield
         return
+    spinner = ExitStack()
+    timer = threading.Timer(after_seconds, lambda: spinner.enter_context(_spinning(what)))
+    timer.daemon = True
+    with spinner:
+        if after_seconds:
+            timer.start()
+        else:
+            spinner.enter_context(_spinning(what))
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if timer.ident is not None:
+                timer.join()
+
+
+def _spinning(what: str) -> AbstractContextManager[object]:
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
-        yield
+    return Console(stderr=True).status(what)
 
 
 @contextmanager

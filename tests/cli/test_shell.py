@@ -78,10 +78,12 @@ def test_progress_is_on_the_terminal_and_json_in_the_pipe(home: Path) -> None:
     assert "measuring this machine" in shown
 
 
-def on_terminal(*arguments: str) -> tuple[subprocess.CompletedProcess[bytes], str]:
+def on_terminal(
+    *arguments: str, program: Path = SCRIPT
+) -> tuple[subprocess.CompletedProcess[bytes], str]:
     """The command with standard error on a terminal, and what it showed there."""
     ours, theirs = pty.openpty()
-    done = subprocess.run([SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=theirs, check=False)
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=theirs, check=False)
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode(errors="replace")
     os.close(ours)
@@ -99,6 +101,15 @@ def test_a_service_that_is_awaited_is_named_meanwhile(home: Path, command: tuple
     done, shown = on_terminal(*command, "--json", "--service", away)
     assert (done.returncode, done.stdout) == (3, b""), shown
     assert f"asking {away}" in shown
+
+
+def test_a_long_capture_shows_that_it_goes_on(home: Path) -> None:
+    slow = "lambda x: (time.sleep({}), x + 1)[1]"
+    text = "import sys, time, torch, graph_autofusion as gaf; "
+    text += f"gaf.optimize({slow}, torch.ones(3), on_miss='eager'); print('right')"
+    done, seen = on_terminal("-c", text.format(1.5), program=Path(sys.executable))
+    assert done.stdout == b"right\n", seen
+    assert "capturing the program" in seen
 
 
 def test_what_the_users_code_prints_is_no_answer(
