@@ -22,9 +22,16 @@ class Place:
 class Addresses:
     """Offsets and conditions as C++ text, with axes bound to text."""
 
-    def __init__(self, nest: FlatNest, places: Mapping[int, Place]) -> None:
+    def __init__(
+        self, nest: FlatNest, places: Mapping[int, Place], held: Mapping[int, str] | None = None
+    ) -> None:
         self._nest = nest
         self._places = places
+        self._held = held or {}
+
+    def holding(self, held: Mapping[int, str]) -> Addresses:
+        """The same with texts of statements whose values need not be read from global memory."""
+        return Addresses(self._nest, self._places, held)
 
     def offset(self, at: Linear, bound: Mapping[str, str]) -> str:
         """Offset in elements."""
@@ -64,6 +71,8 @@ class Addresses:
 
     def scalar(self, number: int, bound: Mapping[str, str]) -> str:
         """An integer statement as a scalar expression that reads global memory."""
+        if number in self._held:
+            return self._held[number]
         s = self._nest.statements[number]
         if isinstance(s, FlatLoad):
             name = self._places[s.buffer].name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,9 +17,12 @@ from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import bytes_text
 from kernel_gen.codegen.ascend.split_reduce import PART
-from kernel_gen.codegen.cpu.linear import FlatNest, Poly, dim_text
-from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, Reduce
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, Poly, dim_text
+from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, IndexValue, Reduce
 from kernel_gen.ir.types import Sym
+
+_PLAIN = re.compile(r"((?:[\[,*+/-]|return) ?)\((?:1\*)?(\w+)\)")
+"""A single number or name in parentheses, as an operand or an argument: polynomials have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +82,24 @@ class KernelPlan:
 
 def fused_ops(nest: FlatNest) -> str:
     """The ops of a nest in order, each once, for the header comment."""
-    names = [
-        "matmul" if isinstance(s, Contract) else s.op
-        for s in nest.statements
-        if isinstance(s, Contract) or (isinstance(s, Compute | Reduce) and s.op != "const")
-    ]
-    return ", ".join(dict.fromkeys(names)) or "copy"
+    named = [name for s in nest.statements if (name := _op_name(s))]
+    return ", ".join(dict.fromkeys(named)) or "copy"
+
+
+def _op_name(statement: FlatStatement) -> str | None:
+    """What a statement does; None for plain reads and numbers."""
+    match statement:
+        case Contract():
+            return "matmul"
+        case Compute() | Reduce():
+            return statement.op if statement.op != "const" else None
+        case FlatLoad() if statement.at.statements():
+            return "gather"
+        case FlatLoad() if statement.guards:
+            return "guarded read"
+        case IndexValue():
+            return "position"
+    return None
 
 
 def buffer_names(buffers: Sequence[Buffer]) -> list[str]:
@@ -98,12 +115,21 @@ def buffer_names(buffers: Sequence[Buffer]) -> list[str]:
 
 def header(nest: FlatNest, template: str, symbol: str) -> list[str]:
     """Comment: what is fused, over which axes, operands and results."""
-    lines = [f"// {symbol}: {fused_ops(nest)}.", f"// Template {template}; axes "]
-    lines[1] += ", ".join(f"{a.name} < {dim_text(a.extent)}" for a in nest.axes) + "."
+    axes = ", ".join(f"{a.name} < {dim_text(a.extent)}" for a in nest.axes) or "none"
+    lines = [
+        *_wrapped(f"// {symbol} fuses: {fused_ops(nest)}."),
+        *_wrapped(f"// Template {template}; axes: {axes}."),
+    ]
     for name, buffer in zip(buffer_names(nest.buffers), nest.buffers, strict=True):
         shape = ", ".join(dim_text(d) for d in buffer.type.shape)
-        lines.append(f"//   {name}: {buffer.type.dtype} ({shape})")
+        role = "result" if buffer.role is BufferRole.OUTPUT else "operand"
+        lines.append(f"//   {name}: {role}, {buffer.type.dtype} ({shape})")
     return lines
+
+
+def _wrapped(comment: str) -> list[str]:
+    """A comment on as many lines as it takes."""
+    return textwrap.wrap(comment, 100, subsequent_indent="//     ", break_long_words=False)
 
 
 def kernel_text(plan: KernelPlan, template: str, symbol: str) -> str:
@@ -116,7 +142,7 @@ def kernel_text(plan: KernelPlan, template: str, symbol: str) -> str:
             continue
         for key, variant in enumerate(section.variants):
             body += [*_method(section, key, variant, plan, mixed=mixed), ""]
-    text = "\n".join(body).rstrip()
+    text = _PLAIN.sub(r"\1\2", "\n".join(body).rstrip())
     names = buffer_names(plan.buffers)
     types = [STORED[b.type.dtype] for b in plan.buffers]
     lines = [
@@ -242,7 +268,7 @@ def _words(text: str) -> list[str]:
 
 def _room(room: Room, unit_lanes: int) -> list[str]:
     size = bytes_text(room, unit_lanes)
-    if room.name.startswith("buffer"):
+    if room.name.startswith(("buffer", "indices")):
         return [
             f"        TBuf<TPosition::VECCALC> {room.name};",
             f"        pipe.InitBuffer({room.name}, static_cast<uint32_t>({size}));",

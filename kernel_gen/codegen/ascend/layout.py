@@ -35,6 +35,11 @@ class Room:
     size: int  # bytes per lane; 0: one bit per lane
     depth: int = 1
 
+    @property
+    def is_for_scalars(self) -> bool:
+        """Whether it holds what the scalar unit reads, which no vector instruction may touch."""
+        return self.name.startswith("indices")
+
 
 GAP = Room("bufferGap", Lanes.BLOCK, 1)
 """Half a set of bank groups, before the rooms that start in the second half of one."""
@@ -110,8 +115,8 @@ def _ends(body: Body) -> dict[int, int]:
 
 def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dict[int, str]:
     """Buffers for values in the order in which they are written; gives each value's room."""
-    free: dict[tuple[Lanes, int], list[str]] = {}
-    busy: list[tuple[int, tuple[Lanes, int], str]] = []
+    free: dict[_Kind, list[str]] = {}
+    busy: list[tuple[int, _Kind, str]] = []
     names: dict[int, str] = {}
     scratch: list[tuple[int, Value]] = []
     taken: dict[str, list[tuple[int, int]]] = {}
@@ -127,9 +132,9 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
             if value.lanes is Lanes.HALF:
                 scratch.append((position, value))
                 continue
-            kind = (value.lanes, SIZES[value.ctype])
+            kind = _kind(value)
             dying = _overwritten(item, ends, names, kind, position)
-            if value.home != "calc":
+            if value.home in ("in", "out"):
                 names[value.number] = _queue(layout, value, depth)
             elif dying is not None:
                 names[value.number] = names[dying.number]
@@ -139,7 +144,8 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
                 names[value.number] = free[kind].pop()
                 busy.append((ends[value.number], kind, names[value.number]))
             else:
-                room = Room(f"buffer{len(layout.buffers)}", value.lanes, kind[1])
+                prefix = "indices" if value.home == "scalar" else "buffer"
+                room = Room(f"{prefix}{len(layout.buffers)}", value.lanes, kind[1])
                 layout.buffers.append(room)
                 names[value.number] = room.name
                 busy.append((ends[value.number], kind, room.name))
@@ -147,6 +153,14 @@ def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dic
     for position, value in scratch:
         names[value.number] = _scratch(position, value, layout, taken)
     return names
+
+
+_Kind = tuple[Lanes, int, str]
+"""What makes two values fit one buffer: lanes, bytes per lane, and which unit reads them."""
+
+
+def _kind(value: Value) -> _Kind:
+    return value.lanes, SIZES[value.ctype], value.home
 
 
 def _scratch(
@@ -158,7 +172,8 @@ def _scratch(
     for room in layout.buffers:
         held = [low for low, high in taken[room.name] if low <= position < high]
         written = [low for low, _ in taken[room.name] if low == position]
-        if room.lanes is Lanes.FULL and room.size == size and not held and not written:
+        is_like = room.lanes is Lanes.FULL and room.size == size and not room.is_for_scalars
+        if is_like and not held and not written:
             return room.name
     for room in layout.buffers:
         if room.lanes is Lanes.HALF and room.size == size:
@@ -173,7 +188,7 @@ def _overwritten(
     step: Step,
     ends: dict[int, int],
     names: dict[int, str],
-    kind: tuple[Lanes, int],
+    kind: _Kind,
     position: int,
 ) -> Value | None:
     """An operand that nothing reads after the step and whose buffer the result takes."""
@@ -182,7 +197,7 @@ def _overwritten(
             raise InternalError(f"{step.text}: its operand is read afterwards")
         return step.onto
     for value in step.reads if step.in_place else ():
-        same = (value.lanes, SIZES[value.ctype]) == kind and value.home == "calc"
+        same = value.home == "calc" and (value.lanes, SIZES[value.ctype]) == kind[:2]
         if same and not value.pinned and ends[value.number] == position:
             return value
     return None

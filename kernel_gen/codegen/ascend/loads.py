@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.layout import MOST_QUEUES
 from kernel_gen.codegen.ascend.memory import Reader
+from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.steps import Lanes, Value, steps_of
 from kernel_gen.codegen.ascend.stores import Shared
 from kernel_gen.codegen.ascend.tasks import Tile
@@ -25,10 +26,15 @@ class Loads:
     ) -> None:
         self._w, self._tile, self._places = writer, tile, places
         roles = tile.roles
-        self._reader = Reader(writer, tile.nest, addresses, roles.row, roles.col)
+        self._reader = Reader(writer, tile.nest, places, addresses, roles.row, roles.col)
         self._head_known = False
         self._once_queue: int | None = None
         self.queues = 0
+
+    @property
+    def scalar_work(self) -> ScalarWork:
+        """What the scalar unit does for these loads."""
+        return self._reader.scalar_work
 
     def same_for_all(self, load: FlatLoad) -> bool:
         """Whether all tasks read the same: whole rows of a vector along the columns."""

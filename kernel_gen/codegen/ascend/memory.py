@@ -8,6 +8,8 @@ import numpy as np
 
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.clipped import clipped_copy, clips, tile_shape
+from kernel_gen.codegen.ascend.indices import LANE_OF, Indices
+from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.steps import SPACED, Lanes, Value
 from kernel_gen.codegen.ascend.writer import HELD, Writer, literal
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
@@ -29,13 +31,21 @@ class Reader:
     """Loads of a phase: tile after tile through a queue, or element by element."""
 
     def __init__(
-        self, writer: Writer, nest: FlatNest, addresses: Addresses, row: str | None, col: str
+        self,
+        writer: Writer,
+        nest: FlatNest,
+        places: Mapping[int, Place],
+        addresses: Addresses,
+        row: str | None,
+        col: str,
     ) -> None:
         self.w = writer
         self._nest = nest
         self._addresses = addresses
         self._row = row
         self._col = col
+        self.scalar_work = ScalarWork()
+        self._indices = Indices(writer, nest, places, addresses, row, col, self.scalar_work)
 
     def load(
         self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
@@ -155,14 +165,16 @@ class Reader:
     def _lives_on(self, statement: int, axis: str) -> bool:
         return axis in self._nest.statement_axes()[statement]
 
-    def _queued(self, ctype: str, lanes: Lanes, queue: int, copy: str) -> Value:
+    def _queued(
+        self, ctype: str, lanes: Lanes, queue: int, copy: str, indices: tuple[Value, ...] = ()
+    ) -> Value:
         v = self.w.new(ctype, lanes, "in", queue)
         q = f"inQueue{queue}"
         text = (
             f"LocalTensor<{ctype}> {v.token} = {q}.AllocTensor<{ctype}>();\n{copy}\n"
             f"{q}.EnQue({v.token});\n{v.token} = {q}.DeQue<{ctype}>();"
         )
-        self.w.step(text.replace("{d}", v.token), (), (v,), vector=False)
+        self.w.step(text.replace("{d}", v.token), indices, (v,), vector=False)
         return v
 
     def _tile(
@@ -184,13 +196,16 @@ class Reader:
         """One copy per row: rows lie anywhere."""
         assert self._row is not None
         inside = {**bound, self._row: f"({bound[self._row]} + r)"}
-        at = self._addresses.offset(load.at, inside)
+        addresses, indices = self._indices.held(load, bound)
+        at = addresses.offset(load.at, inside)
+        self.scalar_work.add(at, Lanes.ROW)
+        self.scalar_work.copies += 1
         copy = (
             "for (int32_t r = 0; r < rows; r++) {\n"
             f"    CopyIn({{d}}[r * pitch], {place.name}[{at}], 1, cols, pitch, 0, "
             "r + 1 < rows ? pitch : n - r * pitch);\n}"
         )
-        return self._queued(place.ctype, Lanes.FULL, queue, copy)
+        return self._queued(place.ctype, Lanes.FULL, queue, copy, tuple(indices))
 
     def _elements(
         self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str]
@@ -204,24 +219,26 @@ class Reader:
             inside[self._row] = f"({bound[self._row]} + r)"
         if lanes.axes[1]:
             inside[self._col] = f"({bound[self._col]} + c)"
-        at = self._addresses.offset(load.at, inside)
+        addresses, indices = self._indices.held(load, bound)
+        at = addresses.offset(load.at, inside)
         read = f"{place.name}.GetValue({at})"
         if ctype != place.ctype:
             read = f"static_cast<{ctype}>({read})"
-        where = {Lanes.FULL: "r * pitch + c", Lanes.ROW: "r", Lanes.COL: "c", Lanes.ONE: "0"}[lanes]
+        where = LANE_OF[lanes]
         body = f"{{d}}.SetValue({where}, {read});"
         if load.guards:
-            body = f"if ({self._addresses.guarded(load.guards, inside)}) {{\n    {body}\n}}"
+            body = f"if ({addresses.guarded(load.guards, inside)}) {{\n    {body}\n}}"
             if ctype == "int64_t" and load.fill:
                 fill = f"static_cast<int64_t>({int(load.fill)}LL)"
                 body += f" else {{\n    {{d}}.SetValue({where}, {fill});\n}}"
+        self.scalar_work.add(body, lanes)
         for flag, name, count in ((1, "c", "cols"), (0, "r", "rows")):
             if lanes.axes[flag]:
                 inner = "\n".join("    " + line for line in body.splitlines())
                 body = f"for (int32_t {name} = 0; {name} < {count}; {name}++) {{\n{inner}\n}}"
         start = _filled(0 if ctype == "int64_t" else load.fill, ctype, w.count(lanes))
         text = f"{start}\nWaitFor<HardEvent::V_S>();\n{body}\nWaitFor<HardEvent::S_V>();"
-        return w.emit(text, ctype, lanes)
+        return w.emit(text, ctype, lanes, *indices)
 
     def converted(self, v: Value, stored: DType, dtype: DType) -> Value:
         """A loaded tile in the type in which `dtype` is held."""

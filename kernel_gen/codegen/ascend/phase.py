@@ -19,6 +19,7 @@ from kernel_gen.codegen.ascend.loads import Loads
 from kernel_gen.codegen.ascend.positions import Positions
 from kernel_gen.codegen.ascend.reduction import Reductions
 from kernel_gen.codegen.ascend.roles import Roles, phase_accesses
+from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import (
     Lanes,
@@ -45,6 +46,7 @@ class PhaseText:
     layout: Layout
     splits_rows: bool
     splits_cols: bool
+    scalar_work: ScalarWork
 
 
 class PhaseEmitter:
@@ -71,7 +73,7 @@ class PhaseEmitter:
         self._addresses = Addresses(nest, places)
         self._loads = Loads(self._w, self._tile, places, self._addresses)
         self._stores = Stores(self._w, self._tile, places, self._addresses)
-        self._positions = Positions(self._w, self._addresses, roles)
+        self._positions = Positions(self._w, self._addresses, roles, self._loads.scalar_work)
         self._ops, self._folds = Elementwise(self._w), Reductions(self._w)
 
     def run(self, indent: str) -> PhaseText:
@@ -87,6 +89,7 @@ class PhaseEmitter:
             lay_out(self._w.body, self.depth, indent),
             self._tile.is_task(self.roles.row),
             self._tile.is_task(self.roles.col),
+            self._loads.scalar_work,
         )
 
     # ---- stages --------------------------------------------------------------------------------
@@ -126,8 +129,9 @@ class PhaseEmitter:
 
     def _whole(self, number: int, reduce: Reduce) -> None:
         v = self._full_operand(reduce)
-        made = self._folds.tile(reduce.op, v, self._over(reduce), "rows", "cols")
-        self._memos[-1][number] = self._ops.wrapped(made, reduce.dtype)
+        with self._w.noted(_over_axes(reduce)):
+            made = self._folds.tile(reduce.op, v, self._over(reduce), "rows", "cols")
+            self._memos[-1][number] = self._ops.wrapped(made, reduce.dtype)
 
     def _walked(self, stage: Stage, reduces: list[tuple[int, Reduce]]) -> None:
         """Steps over the inner axes; sums of tiles are kept by lane and folded at the end."""
@@ -179,7 +183,8 @@ class PhaseEmitter:
             for number, total in totals.items():
                 reduce = self._reduce(number)
                 v = self._full_operand(reduce)
-                self._folds.accumulate(reduce.op, total, self._w.spread(v, total.lanes))
+                with self._w.noted(_over_axes(reduce)):
+                    self._folds.accumulate(reduce.op, total, self._w.spread(v, total.lanes))
             self._store_all(stage.stores)
             self._stores.flush()
             return
@@ -244,7 +249,8 @@ class PhaseEmitter:
             return fused
         args = [self._value(a) for a in s.args]
         source = self.nest.statements[s.args[1] if s.op == "where" else s.args[0]].dtype
-        return self._ops.compute(s.op, s.dtype, source, args)
+        with self._w.noted(s.op):
+            return self._ops.compute(s.op, s.dtype, source, args)
 
     def _fused(self, s: Compute) -> Value | None:
         """A sum with a product that nothing else reads, in one instruction where a factor's buffer
@@ -264,7 +270,8 @@ class PhaseEmitter:
                 fit = all(v.lanes is a.lanes or (column and v.lanes is Lanes.COL) for v in (b, c))
                 apart = a is not b and a is not c
                 if fit and apart and self._uses[left] == 1 and self._is_last_of(a):
-                    return self._w.fused(a, b, c)
+                    with self._w.noted("mul, add"):
+                        return self._w.fused(a, b, c)
         return None
 
     def _is_last_of(self, a: Value) -> bool:
@@ -296,3 +303,7 @@ class PhaseEmitter:
         queues = max(self._loads.queues, self._stores.queues)
         if min(queues, MOST_QUEUES) * self.depth > MOST_QUEUES:
             self.depth = 1
+
+
+def _over_axes(reduce: Reduce) -> str:
+    return f"{reduce.op} over {', '.join(reduce.axes)}"

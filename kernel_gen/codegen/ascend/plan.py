@@ -24,6 +24,7 @@ from kernel_gen.codegen.ascend.roles import (
     row_axes,
 )
 from kernel_gen.codegen.ascend.rooms import total_bytes
+from kernel_gen.codegen.ascend.scalar_work import ScalarRates
 from kernel_gen.codegen.ascend.split_reduce import PART, SplitReduce, parts_bytes
 from kernel_gen.codegen.ascend.stores import Shared
 from kernel_gen.codegen.ascend.vector_tiling import Limits
@@ -57,6 +58,7 @@ def limits_of(target: Target) -> Limits:
             chip.cube_cores * cycles / chip.l2_bytes_per_s,
             1 / chip.gm_cube_rate,
         ),
+        ScalarRates(chip.scalar_gm_cycles, chip.scalar_read_cycles, chip.gm_read_start_cycles),
     )
 
 

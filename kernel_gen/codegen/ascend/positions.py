@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernel_gen.codegen.ascend.addresses import Addresses
+from kernel_gen.codegen.ascend.indices import LANE_OF
 from kernel_gen.codegen.ascend.roles import Roles
+from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.steps import Lanes, Value
 from kernel_gen.codegen.ascend.writer import Writer
 from kernel_gen.ir.index import AxisTerm, Index
@@ -14,8 +16,10 @@ from kernel_gen.ir.index import AxisTerm, Index
 class Positions:
     """Writes the values of indices. `bound` gives the start of the tile."""
 
-    def __init__(self, writer: Writer, addresses: Addresses, roles: Roles) -> None:
-        self._w, self._addresses, self._roles = writer, addresses, roles
+    def __init__(
+        self, writer: Writer, addresses: Addresses, roles: Roles, work: ScalarWork
+    ) -> None:
+        self._w, self._addresses, self._roles, self._work = writer, addresses, roles, work
 
     def tile(self, index: Index, lanes: Lanes, bound: Mapping[str, str]) -> Value:
         """Positions as int32: start + step · lane along each axis of the tile, or one by one."""
@@ -43,13 +47,14 @@ class Positions:
 
     def _singly(self, index: Index, lanes: Lanes, starts: Mapping[str, str]) -> Value:
         bound = dict(starts)
-        where = {Lanes.FULL: "r * pitch + c", Lanes.ROW: "r", Lanes.COL: "c", Lanes.ONE: "0"}[lanes]
+        where = LANE_OF[lanes]
         if lanes.axes[0] and self._roles.row:
             bound[self._roles.row] = f"({bound[self._roles.row]} + r)"
         if lanes.axes[1]:
             bound[self._roles.col] = f"({bound[self._roles.col]} + c)"
         at = self._addresses.index(index, bound)
         body = f"{{d}}.SetValue({where}, static_cast<int32_t>({at}));"
+        self._work.add(body, lanes)
         for flag, name, count in ((1, "c", "cols"), (0, "r", "rows")):
             if lanes.axes[flag]:
                 body = f"for (int32_t {name} = 0; {name} < {count}; {name}++) {{\n    {body}\n}}"

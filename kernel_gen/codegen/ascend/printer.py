@@ -43,6 +43,8 @@ class Printer:
         self._free(indent)
 
     def _step(self, step: Step, indent: str) -> None:
+        if step.note:
+            self._put(indent, f"// {step.note}")
         if step.vector:
             self._order(step, indent)
         for value in step.writes:

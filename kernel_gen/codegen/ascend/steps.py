@@ -54,7 +54,8 @@ SIZES = {
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor in UB. `home` is "calc" (a buffer of its own), "in" or "out" (a queue's tensor)."""
+    """A tensor in UB. `home` is "calc" (a buffer of its own), "in" or "out" (a queue's tensor), or
+    "scalar": copied for the scalar unit alone."""
 
     number: int
     ctype: str
@@ -73,7 +74,8 @@ class Value:
 class Step:
     """Lines of text, the values they read and write, and whether the vector unit runs them.
     `in_place`: lane by lane, so that the result may overwrite an operand of its own shape; `onto`:
-    the operand that it must overwrite, which nothing reads afterwards."""
+    the operand that it must overwrite, which nothing reads afterwards; `note`: a comment, on the
+    first of the steps that make up an op."""
 
     text: str
     reads: tuple[Value, ...] = ()
@@ -81,6 +83,7 @@ class Step:
     vector: bool = True
     in_place: bool = False
     onto: Value | None = None
+    note: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -10,6 +10,7 @@ from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import total_text
+from kernel_gen.codegen.ascend.scalar_work import ScalarRates
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import SPACED, Lanes
 
@@ -28,6 +29,7 @@ class Limits:
     bytes_per_cycle: float
     cube_cores: int
     cube_byte_cycles: tuple[float, float, float]
+    scalar: ScalarRates
 
 
 SHARES = """\
@@ -59,6 +61,7 @@ struct Way {
     int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
     double copyCycles, crossCycles;  // per lane: of rows, of what is transposed in the buffer
     double workCycles, tileCycles;   // per lane, per tile
+    double tileScalar, rowScalar, colScalar, laneScalar;  // of the scalar unit: per tile, row …
     int64_t (*bytes)(int64_t, int64_t);
 };
 
@@ -67,8 +70,8 @@ struct Tile {
     double cycles;
 };
 
-// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap; of one tile,
-// both are seen.
+// Cycles of the slowest core. Copies, computation and the scalar unit's part of neighbouring tiles
+// overlap; of one tile, all are seen.
 double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int64_t *tasks)
 {
     const int64_t down = Parts(way.rows, height), across = Parts(way.cols, width);
@@ -81,8 +84,12 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     const double crossed = static_cast<double>(width * (UpTo(height, 16) + 16));
     const double copies = lanes * way.copyCycles + crossed * way.crossCycles;
     const double work = way.tileCycles + lanes * way.workCycles;
-    const double longer = copies > work ? copies : work;
-    return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
+    const double scalar = way.tileScalar + static_cast<double>(height) * way.rowScalar +
+                          static_cast<double>(width) * way.colScalar +
+                          static_cast<double>(height * width) * way.laneScalar;
+    const double either = copies > work ? copies : work;
+    const double longer = scalar > either ? scalar : either;
+    return static_cast<double>(share * steps) * (60.0 + longer) + copies + work + scalar;
 }
 
 // The cheapest tile that fits, or the largest one; or one of height 0.
@@ -198,6 +205,7 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
     moved, crossed, vectors = per_lane(phase)
     copies, turned = moved / limits.bytes_per_cycle, crossed / limits.bytes_per_cycle
     work = 1.4 * vectors / 64
+    scalar = ", ".join(f"{c:.1f}" for c in phase.scalar_work.cycles(limits.scalar))
     base = 2500 if inner else 100  # folds are many instructions
     flags = ", ".join(
         "true" if f else "false"
@@ -206,7 +214,7 @@ def _way(section: PhaseVariants, key: int, phase: PhaseText, limits: Limits) -> 
     return (
         f"{{{rows}, {cols}, {outer}, {walked}, {flags}, {passes}, {section.align}, "
         f"{section.unit_lanes}, {copies:.4f}, {turned:.4f}, {work:.4f}, "
-        f"{base + 23 * vectors}.0, "
+        f"{base + 23 * vectors}.0, {scalar}, "
         f"Bytes{section.number}Way{key}}}"
     )
 

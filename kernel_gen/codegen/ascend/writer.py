@@ -108,6 +108,15 @@ class Writer:
         self._head[first:first] = self.body
         self.body = outer
 
+    @contextmanager
+    def noted(self, note: str) -> Iterator[None]:
+        """Steps made within have a comment before them."""
+        body, start = self.body, len(self.body)
+        yield
+        first = body[start] if start < len(body) else None
+        if isinstance(first, Step) and not first.note:
+            first.note = note
+
     def table(self, text: str, lanes: Lanes) -> Value:
         """Numbers that are the same for all tiles, made once before the tasks."""
         if text not in self._tables:

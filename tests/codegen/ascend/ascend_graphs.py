@@ -176,3 +176,25 @@ def convolution(
         return b.op(after, made) if after else made
 
     return graph(build)
+
+
+def rows_of(rows: int, cols: int, wanted: int, dtype: DType = DType.I64) -> Graph:
+    """Rows of a table added to other rows."""
+
+    def build(b: GraphBuilder) -> int:
+        table = b.input(tensor(rows, cols))
+        ids = b.input(tensor(wanted, dtype=dtype), domain=ValueDomain(low=0, high=rows - 1))
+        return b.op("add", b.op("take", table, ids, dim=0), b.input(tensor(wanted, cols)))
+
+    return graph(build)
+
+
+def gathered(rows: int, cols: int, wanted: int, dtype: DType = DType.I64) -> Graph:
+    """Elements of each row, each at a position of its own."""
+
+    def build(b: GraphBuilder) -> int:
+        x = b.input(tensor(rows, cols))
+        ids = b.input(tensor(rows, wanted, dtype=dtype), domain=ValueDomain(low=0, high=cols - 1))
+        return b.op("abs", b.op("gather", x, ids, dim=1))
+
+    return graph(build)

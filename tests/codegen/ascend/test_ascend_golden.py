@@ -49,4 +49,11 @@ def test_generation_is_deterministic(name: str) -> None:
 
 def test_header_names_the_fused_ops() -> None:
     text = source_of("softmax").files[0][1]
-    assert text.startswith("// softmax: amax, sub, exp, sum, div.")
+    assert text.startswith("// softmax fuses: amax, sub, exp, sum, div.")
+
+
+def test_steps_say_which_op_they_are() -> None:
+    text = source_of("softmax").files[0][1]
+    notes = [line.strip() for line in text.splitlines() if line.startswith("            // ")]
+    whole = ["// amax over i1", "// sub", "// exp", "// sum over i1", "// div"]
+    assert notes[: len(whole)] == whole

@@ -43,6 +43,9 @@ KERNELS: dict[str, Graph] = {
     "round_i8": g.unary("relu", 70, dtype=DType.I8),
     "not_bool": g.unary("logical_not", 70, dtype=DType.BOOL),
     "softmax": g.unary("softmax", 37, 1000, dim=1),
+    "log_softmax": g.unary("log_softmax", 19, 333, dim=1),
+    "log_softmax_half": g.unary("log_softmax", 300, 513, dtype=F16, dim=1),
+    "layer_norm_tails": g.layer_norm(7, 700),
     "softmax_columns": g.unary("softmax", 70, 33, dim=0),
     "layer_norm": g.layer_norm(41, 129, dtype=F16),
     "argmax": g.unary("argmax", 9, 70, dims=(1,), keepdim=False),
@@ -81,6 +84,10 @@ KERNELS: dict[str, Graph] = {
     "every_third_half": g.every(300, step=3, dtype=F16),
     "every_other_padded": g.every(5, 40, step=2, pad=3),
     "norm_relu_matmul": g.norm_relu_matmul(50, 96, 40),
+    "rows_of_a_table": g.rows_of(700, 33, 123),
+    "rows_of_a_table_i32": g.rows_of(70, 130, 1000, DType.I32),
+    "gathered": g.gathered(40, 50, 7),
+    "gathered_wide": g.gathered(3, 500, 700, DType.I32),
 }
 
 

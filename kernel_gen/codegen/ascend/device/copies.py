@@ -63,6 +63,30 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &d, const GlobalTensor<T> &x,
                     DataCopyExtParams(1, static_cast<uint32_t>(cols * size), 0, 0, 0), pad);
     }
 }""",
+    "CopyIndices": """\
+// Rows of `cols` elements, `stride` apart in memory, to rows of `pitch` lanes that the scalar unit
+// reads: they wait until it has read those before, and it waits for them.
+template <typename T>
+__aicore__ inline void CopyIndices(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t rows,
+                                   int32_t cols, int32_t pitch, int64_t stride)
+{
+    const uint32_t bytes = static_cast<uint32_t>(cols) * static_cast<uint32_t>(sizeof(T));
+    const int64_t gap = (stride - cols) * static_cast<int64_t>(sizeof(T));
+    const DataCopyPadExtParams<T> pad(false, 0, 0, T{});
+    WaitFor<HardEvent::S_MTE2>();
+    if (rows == 1 || (gap >= 0 && gap < 0x7fffffff)) {
+        const uint32_t apart = rows == 1 ? 0 : static_cast<uint32_t>(gap);
+        const uint32_t skip =
+            rows == 1 ? 0 : static_cast<uint32_t>((pitch - UpTo(cols, kBlock<T>)) / kBlock<T>);
+        DataCopyPad(d, x, DataCopyExtParams(static_cast<uint16_t>(rows), bytes, apart, skip, 0),
+                    pad);
+    } else {
+        for (int32_t r = 0; r < rows; r++) {
+            DataCopyPad(d[r * pitch], x[r * stride], DataCopyExtParams(1, bytes, 0, 0, 0), pad);
+        }
+    }
+    WaitFor<HardEvent::MTE2_S>();
+}""",
     "CopyOut": """\
 // Rows of `cols` elements, `pitch` lanes apart, to rows `stride` apart in memory.
 template <typename T>

@@ -107,6 +107,36 @@ __aicore__ inline void FoldGroups(const LocalTensor<T> &w, const LocalTensor<T> 
         Op::Run(left == 1 ? w : s, s, s[left * all], left * all);
     }
 }""",
+    "FoldInPlace": """\
+// As FoldGroups, in the folded tile itself: what is beyond whole repeats of a row onto its first
+// one, then the row's repeats in halves.
+template <typename Op, typename T>
+__aicore__ inline void FoldInPlace(const LocalTensor<T> &w, const LocalTensor<T> &a, int32_t rows,
+                                   int32_t cols, uint8_t blocks)
+{
+    constexpr int32_t lanes = kLanes<T>;
+    const BinaryRepeatParams strides(1, 1, 1, blocks, blocks, blocks);
+    for (int32_t r = 0; r < rows; r += kRepeats) {
+        const int32_t repeats = AtMost(kRepeats, rows - r);
+        const auto part = a[r * blocks * kBlock<T>];
+        int32_t left = cols / lanes;
+        if (cols % lanes != 0) {
+            Op::Run(part, part, part[left * lanes], cols % lanes, repeats, strides);
+            PipeBarrier<PIPE_V>();
+        }
+        while (left > 1) {
+            const int32_t half = (left + 1) / 2;
+            for (int32_t c = 0; c < left - half; c++) {
+                Op::Run(part[c * lanes], part[c * lanes], part[(c + half) * lanes], lanes, repeats,
+                        strides);
+            }
+            PipeBarrier<PIPE_V>();
+            left = half;
+        }
+        Muls(w[r * lanes], part, static_cast<T>(1), static_cast<uint64_t>(lanes),
+             static_cast<uint8_t>(repeats), UnaryRepeatParams(1, 1, 8, blocks));
+    }
+}""",
     "FoldCols": """\
 // Folds each row to at most 64 lanes: w[r][0..63]. `s` has half of what `a` has, or is `a`, which
 // nothing reads afterwards.
@@ -129,7 +159,11 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
         return;
     }
     if (blocks <= 255 && (cols <= 4 * lanes || cols / lanes < 6 * rows)) {
-        FoldGroups<Op>(w, a, s, rows, cols, static_cast<uint8_t>(blocks));
+        if (s.GetPhyAddr() == a.GetPhyAddr()) {
+            FoldInPlace<Op>(w, a, rows, cols, static_cast<uint8_t>(blocks));
+        } else {
+            FoldGroups<Op>(w, a, s, rows, cols, static_cast<uint8_t>(blocks));
+        }
         return;
     }
     int32_t main = lanes;

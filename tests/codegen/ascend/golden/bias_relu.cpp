@@ -1,8 +1,8 @@
-// bias_relu: add, relu.
-// Template elementwise; axes i0 < s0, i1 < s1.
-//   x0: f16 (s0, s1)
-//   x1: f16 (s1)
-//   y0: f16 (s0, s1)
+// bias_relu fuses: add, relu.
+// Template elementwise; axes: i0 < s0, i1 < s1.
+//   x0: operand, f16 (s0, s1)
+//   x1: operand, f16 (s1)
+//   y0: result, f16 (s0, s1)
 #include "kernel_operator.h"
 #include "bias_relu_tiling.h"
 
@@ -226,7 +226,7 @@ public:
             const int32_t n = rows > 1 ? UpTo(rows * pitch, 64) : UpTo(cols, 64);
             const int32_t cn = rows > 1 ? UpTo(pitch, 64) : UpTo(cols, 64);
             LocalTensor<half> v1 = inQueue0.AllocTensor<half>();
-            CopyIn(v1, x0[(1*s1) * row0 + col0], rows, cols, pitch, (1*s1), n);
+            CopyIn(v1, x0[s1 * row0 + col0], rows, cols, pitch, s1, n);
             inQueue0.EnQue(v1);
             v1 = inQueue0.DeQue<half>();
             LocalTensor<float> v2 = buffer0.Get<float>();
@@ -239,9 +239,11 @@ public:
             LocalTensor<float> v4 = buffer1.Get<float>();
             Cast(v4, v3, RoundMode::CAST_NONE, cn);
             inQueue1.FreeTensor(v3);
+            // add
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v5 = buffer0.Get<float>();
             ColWise<AddOp, false>(v5, v2, v4, rows, pitch, n);
+            // relu
             PipeBarrier<PIPE_V>();
             LocalTensor<uint8_t> v6 = buffer2.Get<uint8_t>();
             CompareScalar(v6, v5, 0.0f, CMPMODE::LE, n);
@@ -256,7 +258,7 @@ public:
             Cast(v9, v8, RoundMode::CAST_RINT, n);
             outQueue0.EnQue(v9);
             v9 = outQueue0.DeQue<half>();
-            CopyOut(y0[(1*s1) * row0 + col0], v9, rows, cols, pitch, (1*s1));
+            CopyOut(y0[s1 * row0 + col0], v9, rows, cols, pitch, s1);
             outQueue0.FreeTensor(v9);
             PipeBarrier<PIPE_V>();
         }

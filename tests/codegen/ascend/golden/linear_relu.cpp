@@ -1,8 +1,8 @@
-// linear_relu: matmul, relu.
-// Template cube; axes i0 < s0, i1 < 33, r0 < 40.
-//   x0: f16 (s0, 40)
-//   x1: f16 (33, 40)
-//   y0: f16 (s0, 33)
+// linear_relu fuses: matmul, relu.
+// Template cube; axes: i0 < s0, i1 < 33, r0 < 40.
+//   x0: operand, f16 (s0, 40)
+//   x1: operand, f16 (33, 40)
+//   y0: result, f16 (s0, 33)
 #include "kernel_operator.h"
 #include "linear_relu_tiling.h"
 
@@ -105,20 +105,20 @@ public:
                         LocalTensor<half> a1 = l1Queue.AllocTensor<half>();
                         LocalTensor<half> b1 = a1[tileM * chunkK];
                         if (i >= kept) {
-                            CopyFractals(b1, x1[0 + n0 * (40) + k1], n, kLength, (40));
+                            CopyFractals(b1, x1[0 + n0 * 40 + k1], n, kLength, 40);
                         } else {
                             if (keptPanel != task / tilesM) {
                                 if (keptPanel >= 0) {
                                     keptQueue.FreeTensor(keptB[i]);
                                 }
                                 keptB[i] = keptQueue.AllocTensor<half>();
-                                CopyFractals(keptB[i], x1[0 + n0 * (40) + k1], n, kLength, (40));
+                                CopyFractals(keptB[i], x1[0 + n0 * 40 + k1], n, kLength, 40);
                                 keptQueue.EnQue(keptB[i]);
                                 keptB[i] = keptQueue.DeQue<half>();
                             }
                             b1 = keptB[i];
                         }
-                        CopyFractals(a1, x0[0 + m0 * (40) + k1], m, kLength, (40));
+                        CopyFractals(a1, x0[0 + m0 * 40 + k1], m, kLength, 40);
                         l1Queue.EnQue(a1);
                         aChunks[i % 2] = l1Queue.DeQue<half>();
                         bChunks[i % 2] = b1;
@@ -172,7 +172,7 @@ public:
                             shape.dstStride = static_cast<uint32_t>((33));
                             shape.reluEn = true;
                             shape.quantPre = QuantMode_t::F322F16;
-                            Fixpipe(y0[0 + m0 * (33) + n0 + n1], c[at], shape);
+                            Fixpipe(y0[0 + m0 * 33 + n0 + n1], c[at], shape);
                             cQueue.FreeTensor(c[at]);
                         }
                     }

@@ -1,7 +1,7 @@
-// softmax: amax, sub, exp, sum, div.
-// Template reduce; axes i0 < s0, i1 < s1.
-//   x0: f32 (s0, s1)
-//   y0: f32 (s0, s1)
+// softmax fuses: amax, sub, exp, sum, div.
+// Template reduce; axes: i0 < s0, i1 < s1.
+//   x0: operand, f32 (s0, s1)
+//   y0: result, f32 (s0, s1)
 #include "kernel_operator.h"
 #include "softmax_tiling.h"
 
@@ -287,6 +287,36 @@ __aicore__ inline void FoldGroups(const LocalTensor<T> &w, const LocalTensor<T> 
     }
 }
 
+// As FoldGroups, in the folded tile itself: what is beyond whole repeats of a row onto its first
+// one, then the row's repeats in halves.
+template <typename Op, typename T>
+__aicore__ inline void FoldInPlace(const LocalTensor<T> &w, const LocalTensor<T> &a, int32_t rows,
+                                   int32_t cols, uint8_t blocks)
+{
+    constexpr int32_t lanes = kLanes<T>;
+    const BinaryRepeatParams strides(1, 1, 1, blocks, blocks, blocks);
+    for (int32_t r = 0; r < rows; r += kRepeats) {
+        const int32_t repeats = AtMost(kRepeats, rows - r);
+        const auto part = a[r * blocks * kBlock<T>];
+        int32_t left = cols / lanes;
+        if (cols % lanes != 0) {
+            Op::Run(part, part, part[left * lanes], cols % lanes, repeats, strides);
+            PipeBarrier<PIPE_V>();
+        }
+        while (left > 1) {
+            const int32_t half = (left + 1) / 2;
+            for (int32_t c = 0; c < left - half; c++) {
+                Op::Run(part[c * lanes], part[c * lanes], part[(c + half) * lanes], lanes, repeats,
+                        strides);
+            }
+            PipeBarrier<PIPE_V>();
+            left = half;
+        }
+        Muls(w[r * lanes], part, static_cast<T>(1), static_cast<uint64_t>(lanes),
+             static_cast<uint8_t>(repeats), UnaryRepeatParams(1, 1, 8, blocks));
+    }
+}
+
 // Folds each row to at most 64 lanes: w[r][0..63]. `s` has half of what `a` has, or is `a`, which
 // nothing reads afterwards.
 template <typename Op, typename T>
@@ -308,7 +338,11 @@ __aicore__ inline void FoldCols(const LocalTensor<T> &w, const LocalTensor<T> &a
         return;
     }
     if (blocks <= 255 && (cols <= 4 * lanes || cols / lanes < 6 * rows)) {
-        FoldGroups<Op>(w, a, s, rows, cols, static_cast<uint8_t>(blocks));
+        if (s.GetPhyAddr() == a.GetPhyAddr()) {
+            FoldInPlace<Op>(w, a, rows, cols, static_cast<uint8_t>(blocks));
+        } else {
+            FoldGroups<Op>(w, a, s, rows, cols, static_cast<uint8_t>(blocks));
+        }
         return;
     }
     int32_t main = lanes;
@@ -485,9 +519,10 @@ public:
             const int32_t rn = UpTo(rows, 64);
             const int32_t n = rows > 1 ? UpTo(rows * pitch, 64) : UpTo(cols, 64);
             LocalTensor<float> v1 = inQueue0.AllocTensor<float>();
-            CopyIn(v1, x0[(1*s1) * row0], rows, cols, pitch, (1*s1), n);
+            CopyIn(v1, x0[s1 * row0], rows, cols, pitch, s1, n);
             inQueue0.EnQue(v1);
             v1 = inQueue0.DeQue<float>();
+            // amax over i1
             LocalTensor<float> v2 = buffer0.Get<float>();
             LocalTensor<float> v3 = buffer3.Get<float>();
             FoldCols<MaxOp>(v2, v1, v3, rows, cols, pitch);
@@ -495,6 +530,7 @@ public:
             Duplicate(v4, static_cast<float>(0), rn);
             PipeBarrier<PIPE_V>();
             MaxLanes(v4, v2, rows, AtMost(64, cols));
+            // sub
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v5 = buffer2.Get<float>();
             RowBlocks(v5, v4, rows);
@@ -502,9 +538,11 @@ public:
             LocalTensor<float> v6 = buffer3.Get<float>();
             RowWise<SubOp, false>(v6, v1, v5, rows, pitch, n);
             inQueue0.FreeTensor(v1);
+            // exp
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v7 = buffer3.Get<float>();
             Exp(v7, v6, n);
+            // sum over i1
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v8 = buffer0.Get<float>();
             LocalTensor<float> v9 = buffer4.Get<float>();
@@ -513,6 +551,7 @@ public:
             Duplicate(v10, static_cast<float>(0), rn);
             PipeBarrier<PIPE_V>();
             SumLanes(v10, v8, rows, AtMost(64, cols));
+            // div
             PipeBarrier<PIPE_V>();
             LocalTensor<float> v11 = buffer2.Get<float>();
             RowBlocks(v11, v10, rows);
@@ -521,7 +560,7 @@ public:
             RowWise<DivOp, false>(v12, v7, v11, rows, pitch, n);
             outQueue0.EnQue(v12);
             v12 = outQueue0.DeQue<float>();
-            CopyOut(y0[(1*s1) * row0], v12, rows, cols, pitch, (1*s1));
+            CopyOut(y0[s1 * row0], v12, rows, cols, pitch, s1);
             outQueue0.FreeTensor(v12);
             PipeBarrier<PIPE_V>();
         }
@@ -573,9 +612,10 @@ public:
                 const int32_t cols = AtMost(tileWidth, s1 - col0);
                 const int32_t n = rows > 1 ? UpTo(rows * pitch, 64) : UpTo(cols, 64);
                 LocalTensor<float> v2 = inQueue0.AllocTensor<float>();
-                CopyIn(v2, x0[(1*s1) * row0 + col0], rows, cols, pitch, (1*s1), n);
+                CopyIn(v2, x0[s1 * row0 + col0], rows, cols, pitch, s1, n);
                 inQueue0.EnQue(v2);
                 v2 = inQueue0.DeQue<float>();
+                // amax over i1
                 PipeBarrier<PIPE_V>();
                 AccumulateTile<MaxOp>(v1, v2, rows, cols, pitch);
                 inQueue0.FreeTensor(v2);
@@ -595,9 +635,10 @@ public:
                 const int32_t cols = AtMost(tileWidth, s1 - col0);
                 const int32_t n = rows > 1 ? UpTo(rows * pitch, 64) : UpTo(cols, 64);
                 LocalTensor<float> v7 = inQueue1.AllocTensor<float>();
-                CopyIn(v7, x0[(1*s1) * row0 + col0], rows, cols, pitch, (1*s1), n);
+                CopyIn(v7, x0[s1 * row0 + col0], rows, cols, pitch, s1, n);
                 inQueue1.EnQue(v7);
                 v7 = inQueue1.DeQue<float>();
+                // sub
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v8 = buffer3.Get<float>();
                 RowBlocks(v8, v5, rows);
@@ -605,9 +646,11 @@ public:
                 LocalTensor<float> v9 = buffer4.Get<float>();
                 RowWise<SubOp, false>(v9, v7, v8, rows, pitch, n);
                 inQueue1.FreeTensor(v7);
+                // exp
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v10 = buffer4.Get<float>();
                 Exp(v10, v9, n);
+                // sum over i1
                 PipeBarrier<PIPE_V>();
                 AccumulateTile<AddOp>(v6, v10, rows, cols, pitch);
                 PipeBarrier<PIPE_V>();
@@ -624,18 +667,21 @@ public:
                 const int32_t cols = AtMost(tileWidth, s1 - col0);
                 const int32_t n = rows > 1 ? UpTo(rows * pitch, 64) : UpTo(cols, 64);
                 LocalTensor<float> v14 = inQueue2.AllocTensor<float>();
-                CopyIn(v14, x0[(1*s1) * row0 + col0], rows, cols, pitch, (1*s1), n);
+                CopyIn(v14, x0[s1 * row0 + col0], rows, cols, pitch, s1, n);
                 inQueue2.EnQue(v14);
                 v14 = inQueue2.DeQue<float>();
+                // sub
                 LocalTensor<float> v15 = buffer3.Get<float>();
                 RowBlocks(v15, v5, rows);
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v16 = buffer0.Get<float>();
                 RowWise<SubOp, false>(v16, v14, v15, rows, pitch, n);
                 inQueue2.FreeTensor(v14);
+                // exp
                 PipeBarrier<PIPE_V>();
                 LocalTensor<float> v17 = buffer0.Get<float>();
                 Exp(v17, v16, n);
+                // div
                 LocalTensor<float> v18 = buffer3.Get<float>();
                 RowBlocks(v18, v13, rows);
                 PipeBarrier<PIPE_V>();
@@ -643,7 +689,7 @@ public:
                 RowWise<DivOp, false>(v19, v17, v18, rows, pitch, n);
                 outQueue0.EnQue(v19);
                 v19 = outQueue0.DeQue<float>();
-                CopyOut(y0[(1*s1) * row0 + col0], v19, rows, cols, pitch, (1*s1));
+                CopyOut(y0[s1 * row0 + col0], v19, rows, cols, pitch, s1);
                 outQueue0.FreeTensor(v19);
                 PipeBarrier<PIPE_V>();
             }

@@ -28,6 +28,7 @@ struct Way {
     int64_t passes, align, unit;  // lanes that a row, and a comparison, are rounded up to
     double copyCycles, crossCycles;  // per lane: of rows, of what is transposed in the buffer
     double workCycles, tileCycles;   // per lane, per tile
+    double tileScalar, rowScalar, colScalar, laneScalar;  // of the scalar unit: per tile, row …
     int64_t (*bytes)(int64_t, int64_t);
 };
 
@@ -36,8 +37,8 @@ struct Tile {
     double cycles;
 };
 
-// Cycles of the slowest core. Copies and computation of neighbouring tiles overlap; of one tile,
-// both are seen.
+// Cycles of the slowest core. Copies, computation and the scalar unit's part of neighbouring tiles
+// overlap; of one tile, all are seen.
 double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int64_t *tasks)
 {
     const int64_t down = Parts(way.rows, height), across = Parts(way.cols, width);
@@ -50,8 +51,12 @@ double Cycles(const Way &way, int64_t height, int64_t width, int64_t cores, int6
     const double crossed = static_cast<double>(width * (UpTo(height, 16) + 16));
     const double copies = lanes * way.copyCycles + crossed * way.crossCycles;
     const double work = way.tileCycles + lanes * way.workCycles;
-    const double longer = copies > work ? copies : work;
-    return static_cast<double>(share * steps) * (60.0 + longer) + copies + work;
+    const double scalar = way.tileScalar + static_cast<double>(height) * way.rowScalar +
+                          static_cast<double>(width) * way.colScalar +
+                          static_cast<double>(height * width) * way.laneScalar;
+    const double either = copies > work ? copies : work;
+    const double longer = scalar > either ? scalar : either;
+    return static_cast<double>(share * steps) * (60.0 + longer) + copies + work + scalar;
 }
 
 // The cheapest tile that fits, or the largest one; or one of height 0.
@@ -127,7 +132,7 @@ extern "C" int tiling_softmax(const int64_t *dims, int nDims, softmax_Tiling *ou
     {
         Tile tile = {0, 0, 0, 0.0};
         if (tile.height == 0) {
-            const Way way = {s0, s1, 1, 1, true, false, true, false, 1, 8, 64, 0.3956, 0.0000, 0.2406, 2753.0, Bytes0Way0};
+            const Way way = {s0, s1, 1, 1, true, false, true, false, 1, 8, 64, 0.3956, 0.0000, 0.2406, 2753.0, 0.0, 0.0, 0.0, 0.0, Bytes0Way0};
             tile = Choose(way, lanes, cores);
             if (tile.height == 0) {
                 tile = Choose(way, 0, cores);
@@ -135,7 +140,7 @@ extern "C" int tiling_softmax(const int64_t *dims, int nDims, softmax_Tiling *ou
             out->key0 = 0;
         }
         if (tile.height == 0) {
-            const Way way = {s0, s1, 1, 1, true, true, true, false, 3, 8, 64, 0.7912, 0.0000, 0.3937, 2914.0, Bytes0Way1};
+            const Way way = {s0, s1, 1, 1, true, true, true, false, 3, 8, 64, 0.7912, 0.0000, 0.3937, 2914.0, 0.0, 0.0, 0.0, 0.0, Bytes0Way1};
             tile = Choose(way, lanes, cores);
             if (tile.height == 0) {
                 tile = Choose(way, 0, cores);
