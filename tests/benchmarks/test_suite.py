@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -240,9 +241,14 @@ def test_a_cases_file_is_run_as_json_and_resumed(
         suite.main([*arguments[:-1], "2", "--resume"])
 
 
+@pytest.mark.slow
 def test_a_workload_that_eager_cannot_run_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    zygotes: Zygotes,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(suite, "Zygotes", lambda threads: nullcontext(zygotes))
     path = tmp_path / "cases.py"
     path.write_text(
         "def bad(x):\n    raise ValueError('no such luck')\nimport torch\n"
