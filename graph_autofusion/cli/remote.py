@@ -35,6 +35,7 @@ def submit(
     dim: Dims = None,
     device: Device = "cpu",
     wait: Annotated[bool, typer.Option("--wait", help="follow the job to its end")] = False,
+    force: Annotated[bool, typer.Option("--force", help="search though there is a plan")] = False,
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
     as_json: JsonFlag = False,
@@ -47,7 +48,12 @@ def submit(
     with Client(service, api_key) as client:
         with waiting(f"asking {service}"):
             job = client.submit(
-                graph, device=device, budget=budget, rules=rules_text(rules), numerics=numerics
+                graph,
+                device=device,
+                budget=budget,
+                rules=rules_text(rules),
+                numerics=numerics,
+                force=force,
             )
         if wait:
             with tuning_progress(budget) as on_event:

@@ -55,6 +55,9 @@ def test_a_job_from_submit_to_revoke(
     assert plan_id in gaf("plans", "--limit", 5, *at).output
     done = gaf("submit", graph_file, "--wait", *at, "--json")
     assert (done.code, done.json["state"]) == (0, "done")
+    again = gaf("submit", graph_file, "--force", *at, "--json").json
+    assert (again["state"], again["force"]) == ("queued", True)
+    assert gaf("jobs", again["id"], "--cancel", *at).code == 0
     exported = gaf("export", plan_id, home / "bundle", *at, "--json").json
     assert Path(exported["folder"], "plan.json").is_file()
     assert gaf("export", plan_id, home / "bundle", *at).code == 2

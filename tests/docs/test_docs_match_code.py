@@ -53,6 +53,37 @@ def test_no_command_is_documented_that_does_not_exist() -> None:
         assert " ".join(words) in known
 
 
+PAGES = [
+    DOCS.parent / "README.md",
+    DOCS.parent / "CONTRIBUTING.md",
+    *sorted(DOCS.rglob("*.md")),
+    *sorted((DOCS.parent / "examples").glob("*.py")),
+    *sorted((DOCS.parent / "service" / "templates").glob("*.html")),
+]
+_WRITTEN = re.compile(r"(?:^|[\s`(/>])gaf ([a-z][^`\n|#<\")]*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_that_pages_tell_to_run_exist(page: Path) -> None:
+    known = dict(COMMANDS)
+    for written in _WRITTEN.findall(page.read_text()):
+        name, words = "gaf", written.split()
+        while words and f"{name} {words[0]}" in known:
+            name = f"{name} {words.pop(0)}"
+        assert name != "gaf", written
+        for option in re.findall(r"--[a-z-]+", " ".join(words)):
+            assert option in known[name], written
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_make_targets_that_pages_name_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (DOCS.parent / "Makefile").read_text(), re.MULTILINE))
+    for line in re.findall(r"^    (?:\w+=\S+ )*make ([a-z-]+)", page.read_text(), re.MULTILINE):
+        assert line in targets
+    for line in re.findall(r"`(?:\w+=\S+ )*make ([a-z-]+)", page.read_text()):
+        assert line in targets
+
+
 def _signature(function: Any, *, bound: bool) -> str:
     """`(a, b=1, *, c=2)`, without annotations."""
     found = inspect.signature(function)
