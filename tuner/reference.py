@@ -27,6 +27,7 @@ from tuner.check import (
     value_scale,
 )
 from tuner.messages import CheckSet, NestCheck, OpenCheck
+from tuner.narrow_operands import with_narrow_operands
 from tuner.operands import mixed_operands, plain_operands
 
 Array = NDArray[Any]
@@ -93,15 +94,16 @@ def _check_set(
     """Append a set's operands, references and masks to `arrays`; where they stand."""
     sources = [b for b in check.nest.buffers if b.role is not BufferRole.OUTPUT]
     inputs = [laid_out(array, b.type) for array, b in zip(inputs, sources, strict=True)]
-    expected, masks = reference(check.nest, inputs, check.strict)
+    expected, masks = reference(_multiplied(check), inputs, check.strict)
     outputs = [i for i, b in enumerate(check.nest.buffers) if b.role is BufferRole.OUTPUT]
     scale = max((value_scale(array) for array in inputs), default=0.0)
     allowed = [_tolerance(check, o, e, scale) for o, e in zip(outputs, expected, strict=True)]
     if exempt and not check.strict and _macs(check.nest) <= _CHEAP_MACS:
-        moved = _shaken(check.nest, inputs)
+        nest = _multiplied(check)
+        moved = _shaken(nest, inputs)
         if not has_edges:
             allowed = _widened(allowed, expected, moved)
-        masks = _either(masks, _ill_conditioned(check.nest, inputs, expected, allowed, moved))
+        masks = _either(masks, _ill_conditioned(nest, inputs, expected, allowed, moved))
     places = tuple(
         _append(arrays, buffer.type.dtype, array)
         for buffer, array in zip(sources, inputs, strict=True)
@@ -115,6 +117,11 @@ def _check_set(
         tuple(None if m is None else _append(arrays, DType.BOOL, _contiguous(m)) for m in masks),
         tuple(allowed),
     )
+
+
+def _multiplied(check: NestCheck) -> LoopNest:
+    """The nest that the device computes."""
+    return with_narrow_operands(check.nest) if check.narrow_products else check.nest
 
 
 def _contiguous(array: Array) -> Array:

@@ -48,15 +48,15 @@ class _Rewrite:
 
     def run(self) -> LoopNest:
         for number, statement in enumerate(self._nest.statements):
-            moved = _moved(statement, self._place)
+            made = moved(statement, self._place)
             self._place[number] = (
-                self._reduce(number, moved) if isinstance(moved, Reduce) else self._add(moved)
+                self._reduce(number, made) if isinstance(made, Reduce) else self._add(made)
             )
         stores = tuple(
             replace(
                 store,
                 statement=self._place[store.statement],
-                index=tuple(_moved_index(i, self._place) for i in store.index),
+                index=tuple(moved_index(i, self._place) for i in store.index),
             )
             for store in self._nest.stores
         )
@@ -136,7 +136,8 @@ class _Rewrite:
         return all(s.statement in sums for s in nest.stores if s.statement in tainted)
 
 
-def _moved(statement: Statement, place: Mapping[int, int]) -> Statement:
+def moved(statement: Statement, place: Mapping[int, int]) -> Statement:
+    """A statement whose operands are at other numbers: `place` of each."""
     match statement:
         case Compute():
             return replace(statement, args=tuple(place[a] for a in statement.args))
@@ -145,14 +146,15 @@ def _moved(statement: Statement, place: Mapping[int, int]) -> Statement:
         case Contract():
             return replace(statement, lhs=place[statement.lhs], rhs=place[statement.rhs])
         case IndexValue():
-            return replace(statement, index=_moved_index(statement.index, place))
+            return replace(statement, index=moved_index(statement.index, place))
         case Load():
-            index = tuple(_moved_index(i, place) for i in statement.index)
-            guards = tuple(replace(g, index=_moved_index(g.index, place)) for g in statement.guards)
+            index = tuple(moved_index(i, place) for i in statement.index)
+            guards = tuple(replace(g, index=moved_index(g.index, place)) for g in statement.guards)
             return replace(statement, index=index, guards=guards)
 
 
-def _moved_index(index: Index, place: Mapping[int, int]) -> Index:
+def moved_index(index: Index, place: Mapping[int, int]) -> Index:
+    """An index that reads statements at other numbers."""
     terms = {_moved_term(term, place): coeff for term, coeff in index.terms}
     return make_index(terms, index.const)
 
@@ -161,9 +163,9 @@ def _moved_term(term: Term, place: Mapping[int, int]) -> Term:
     if isinstance(term, ValueTerm):
         return replace(term, statement=place[term.statement])
     if isinstance(term, FloorDiv):
-        return FloorDiv(_moved_index(term.index, place), term.divisor)
+        return FloorDiv(moved_index(term.index, place), term.divisor)
     if isinstance(term, Mod):
-        return Mod(_moved_index(term.index, place), term.divisor)
+        return Mod(moved_index(term.index, place), term.divisor)
     return term
 
 
@@ -177,14 +179,14 @@ def moved_flat(statement: FlatStatement, by: int) -> FlatStatement:
         case Contract():
             return replace(statement, lhs=statement.lhs + by, rhs=statement.rhs + by)
         case IndexValue():
-            return replace(statement, index=_moved_index(statement.index, _Shift(by)))
+            return replace(statement, index=moved_index(statement.index, _Shift(by)))
         case FlatLoad():
             terms = tuple((_moved_term(t, _Shift(by)), c) for t, c in statement.at.terms)
             return replace(
                 statement,
                 at=Linear(terms, statement.at.const),
                 guards=tuple(
-                    replace(g, index=_moved_index(g.index, _Shift(by))) for g in statement.guards
+                    replace(g, index=moved_index(g.index, _Shift(by))) for g in statement.guards
                 ),
             )
 

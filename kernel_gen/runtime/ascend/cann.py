@@ -6,12 +6,10 @@ includes the delivered files, so that its launch sees the kernel itself.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,8 +20,8 @@ from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import DeviceFault, Unavailable
 from kernel_gen.records import Failure
 from kernel_gen.runtime.ascend.acl import open_acl
+from kernel_gen.runtime.ascend.objects import ObjectStore
 from kernel_gen.runtime.compiler_process import run_compiler
-from kernel_gen.runtime.plan import Artifact
 
 VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_HOME")
 SIMULATOR = "ascend-sim:910b3"
@@ -79,7 +77,7 @@ def chip_of(toolkit: Toolkit, device: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CannCompiler:
+class CannCompiler(ObjectStore):
     """Builds kernels for NPUs with CANN's compiler, once per content, in `folder`."""
 
     toolkit: Toolkit
@@ -91,35 +89,18 @@ class CannCompiler:
     def version(self) -> str:
         return self.toolkit.version
 
-    def compile(self, source: KernelSource) -> Artifact | Failure:
-        """The object of one kernel: device code, tiling function and launch."""
-        path = self.path(source)
-        if not path.exists():
-            failure = self._build(source, path)
-            if failure is not None:
-                return failure
-        return Artifact.read(path)
+    def place(self, source: KernelSource) -> tuple[Path, str, str]:
+        return self.folder, "n", "\0".join((self.version, *self.flags, source.digest))
 
-    def path(self, source: KernelSource) -> Path:
-        """Where the object of a source lies once it is built."""
-        text = "\0".join((self.version, *self.flags, source.digest))
-        key = hashlib.sha256(text.encode()).hexdigest()
-        return self.folder / key[:2] / f"n{key[:40]}.so"
-
-    def _build(self, source: KernelSource, path: Path) -> Failure | None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
-            for name, text in source.files:
-                Path(work, name).write_text(text, encoding="utf-8")
-            units = [name for name, _ in source.files if name.endswith(".cpp")]
-            unit = "".join(f'#include "{name}"\n' for name in units)
-            Path(work, "unit.cpp").write_text(unit, encoding="utf-8")
-            failure = run_compiler(
-                self._command(), Path(work), self.timeout_seconds, cwd=Path(work)
-            )
-            if failure is None:
-                os.replace(Path(work, "unit.so"), path)  # atomic: readers see none or all of it
-        return failure
+    def built(self, source: KernelSource, work: Path) -> Path | Failure:
+        """Device code, tiling function and launch."""
+        for name, text in source.files:
+            (work / name).write_text(text, encoding="utf-8")
+        units = [name for name, _ in source.files if name.endswith(".cpp")]
+        unit = "".join(f'#include "{name}"\n' for name in units)
+        (work / "unit.cpp").write_text(unit, encoding="utf-8")
+        failure = run_compiler(self._command(), work, self.timeout_seconds, cwd=work)
+        return failure or work / "unit.so"
 
     def _command(self) -> list[str]:
         home, libraries = self.toolkit.home, self.toolkit.library.parent

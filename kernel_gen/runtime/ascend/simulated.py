@@ -8,10 +8,7 @@ the CPU, and offers the calls of `NativePlan` that a bound plan makes.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import logging
-import os
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +27,7 @@ from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement, Protocol, Stage
 from kernel_gen.runtime.arena import storage_bytes
+from kernel_gen.runtime.ascend.objects import ObjectStore
 from kernel_gen.runtime.ascend.plan_kernels import each_loaded, writes_nothing
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import bytes_at
@@ -44,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatorCompiler:
+class SimulatorCompiler(ObjectStore):
     """Builds kernels for the simulator with a C++ compiler of this machine, once per content."""
 
     compiler: Compiler
@@ -54,30 +52,15 @@ class SimulatorCompiler:
     def version(self) -> str:
         return self.compiler.version
 
-    def compile(self, source: KernelSource) -> Artifact | Failure:
-        """The object of one kernel; raises Unavailable without a compiler."""
-        path = self.path(source)
-        if not path.exists():
-            failure = self._build(source, path)
-            if failure is not None:
-                return failure
-        return Artifact.read(path)
-
-    def path(self, source: KernelSource) -> Path:
-        """Where the object of a source lies once it is built."""
+    def place(self, source: KernelSource) -> tuple[Path, str, str]:
         text = f"{self.version}\0{runtime_library().name}\0{source.digest}"
-        key = hashlib.sha256(text.encode()).hexdigest()
-        return self.compiler.folder / key[:2] / f"s{key[:40]}.so"
+        return self.compiler.folder, "s", text
 
-    def _build(self, source: KernelSource, path: Path) -> Failure | None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
-            try:
-                built = build(dict(source.files[:_BUILT_FILES]), Path(work))
-            except BuildError as error:
-                return Failure(Stage.BUILD, "compile-error", str(error))
-            os.replace(built, path)  # atomic: readers see none or all of it
-        return None
+    def built(self, source: KernelSource, work: Path) -> Path | Failure:
+        try:
+            return build(dict(source.files[:_BUILT_FILES]), work)
+        except BuildError as error:
+            return Failure(Stage.BUILD, "compile-error", str(error))
 
 
 class SimulatedKernel:
