@@ -10,7 +10,16 @@ import math
 
 from kernel_gen.ascend.chips import Chip, load_chip
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.loopnest import BufferRole, Compute, Contract, Load, LoopNest, Reduce
+from kernel_gen.ir.loopnest import (
+    BufferRole,
+    Compute,
+    Contract,
+    Load,
+    LoopNest,
+    Reduce,
+    Statement,
+    operands,
+)
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
@@ -20,6 +29,8 @@ _STEPS = {"exp": "Exp", "log": "Ln", "div": "Div", "sqrt": "Sqrt", "rsqrt": "Rsq
 _SLOW = {"tanh": 20.0, "erf": 30.0, "sigmoid": 8.0, "gelu": 30.0, "silu": 8.0, "pow": 10.0}
 """Repeats' cycles of ops that take several instructions (estimates)."""
 _SYMBOLIC_EXTENT = 128  # estimate: what a dimension is worth that is unknown
+_STAGE_CYCLES = 6000  # estimate, from simulated products: first and last chunks of a vector part
+_BY_FIXPIPE = ("cast", "relu")  # what a product's way out does without vector cores
 _OVERLAP_LOST = 0.15  # estimate: share of the shorter parts that does not overlap
 
 
@@ -40,6 +51,7 @@ class AscendModel:
         longest = max(parts)
         busy = longest + _OVERLAP_LOST * (sum(parts) - longest)
         start = chip.block_start_cycles + chip.gm_read_start_cycles + chip.gm_write_start_cycles
+        start += _STAGE_CYCLES * _vector_stages(nest)
         return chip.launch_us + chip.microseconds(start + busy)
 
 
@@ -114,3 +126,26 @@ def _cube_cycles(nest: LoopNest) -> float:
             points = _points(nest, tuple({*live[number], *statement.axes}))
             cycles += points / (16 * 16 * (16 if narrow else 4))
     return cycles
+
+
+def _vector_stages(nest: LoopNest) -> int:
+    """Parts of a nest with a product that vector cores compute in front of it and behind it."""
+    products = [n for n, s in enumerate(nest.statements) if isinstance(s, Contract)]
+    before, behind = set[int](), set(products)
+    for number in reversed(range(len(nest.statements))):
+        if number in products or number in before:
+            before.update(operands(nest.statements[number]))
+    for number, statement in enumerate(nest.statements):
+        if behind & set(operands(statement)):
+            behind.add(number)
+    computed = [n for n in before if _is_computed(nest.statements[n])]
+    after = [n for n in behind - set(products) if _op(nest.statements[n]) not in _BY_FIXPIPE]
+    return bool(computed) + bool(after)
+
+
+def _is_computed(statement: Statement) -> bool:
+    return isinstance(statement, Reduce) or _op(statement) not in (None, "const", "cast")
+
+
+def _op(statement: Statement) -> str | None:
+    return statement.op if isinstance(statement, Compute | Reduce) else None

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.ablation.measure import Ablation, Plan, Row, ablate
-from benchmarks.ablation.programs import PROGRAMS
+from benchmarks.ablation.programs import IMAGES, PROGRAMS, programs_of
 from benchmarks.ablation.simulated import ablate_simulated
 from benchmarks.plotting import plot_style, save_figure
 from benchmarks.suite.records import machine
@@ -32,19 +32,20 @@ _OURS, _ARTICLE = "#c2410c", "#94a3b8"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit status: 130 after Ctrl-C."""
     args = _parser().parse_args(arguments)
-    names = args.programs or list(PROGRAMS)
+    programs = programs_of(args.images)
+    names = args.programs or list(programs)
     how = Plan(args.device, args.budget, args.store, args.rounds, args.trials)
     take = ablate if args.device == "cpu" else ablate_simulated
     found: list[Ablation] = []
     status = 0
     with Progress(console=Console(stderr=True)) as progress:
-        steps = sum(len(PROGRAMS[name].strategies) + 1 for name in names)
+        steps = sum(len(programs[name].strategies) + 1 for name in names)
         task = progress.add_task("tuning", total=steps)
         try:
             for name in names:
                 found.append(
                     take(
-                        PROGRAMS[name],
+                        programs[name],
                         how,
                         lambda done: progress.update(task, advance=1, description=done),
                     )
@@ -64,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=float, default=60.0, help="seconds per strategy")
     parser.add_argument("--store", help="SQLAlchemy URL (default: GAF_STORE)")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--images", type=int, default=IMAGES, help="of a batch of ResNet-50")
     parser.add_argument("--trials", type=int, help="new ones per strategy, on a simulated device")
     parser.add_argument("--output", type=Path, help="folder for the table and the plot")
     parser.add_argument("--json", action="store_true")

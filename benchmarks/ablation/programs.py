@@ -19,7 +19,7 @@ from benchmarks.ablation.strategies import (
 from benchmarks.suite.workloads.models import llama2_7b_layer_decode, resnet50
 
 _LLAMA_LAYERS = 32
-_IMAGES = 8
+IMAGES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,25 @@ class Program:
     article: Mapping[str, float]
 
 
+def programs_of(images: int) -> dict[str, Program]:
+    """The programs by name, ResNet-50 with a batch of `images`."""
+    return {**PROGRAMS, "resnet": _resnet(images)}
+
+
+def _resnet(images: int) -> Program:
+    return Program(
+        "resnet",
+        f"ResNet-50, batch {images}, 224 x 224",
+        lambda: resnet50(images),
+        (NONE, BY_ELEMENT, WITH_TRANSPOSES, AUTOMATIC),
+        "images/s",
+        lambda us: images / (us * 1e-6),
+        dict(zip(
+            ("none", "elementwise", "+ transpose", "automatic"), (420, 480, 520, 540), strict=True
+        )),
+    )  # fmt: skip
+
+
 PROGRAMS = {
     "llama": Program(
         "llama",
@@ -49,15 +68,5 @@ PROGRAMS = {
             (45, 38, 32, 28, 27), strict=True,
         )),
     ),
-    "resnet": Program(
-        "resnet",
-        f"ResNet-50, batch {_IMAGES}, 224 x 224",
-        lambda: resnet50(_IMAGES),
-        (NONE, BY_ELEMENT, WITH_TRANSPOSES, AUTOMATIC),
-        "images/s",
-        lambda us: _IMAGES / (us * 1e-6),
-        dict(zip(
-            ("none", "elementwise", "+ transpose", "automatic"), (420, 480, 520, 540), strict=True
-        )),
-    ),
+    "resnet": _resnet(IMAGES),
 }  # fmt: skip

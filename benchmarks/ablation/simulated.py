@@ -3,8 +3,8 @@ kernels that the ones before it have measured.
 
 A kernel's simulated time is the same each time it is taken, and a plan's is the sum of its
 kernels'. So a strategy that may fuse more starts from all that the narrower ones have found, and
-differs from them by its covers and by the kernels that only it needs. Programs are taken in half
-precision, as NPUs run them.
+differs from them by its covers and by the kernels that only it needs. Whole programs are run once
+for each strategy, at its end. Programs are taken in half precision, as NPUs run them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _row(
     key = plan_key(graph, device.target, rules=rules)
     archive = MemoryArchive(resumed=known)
     try:
-        plan = Session(Assignment(graph, key, request), device, archive).run()
+        assignment = Assignment(graph, key, request)
+        plan = Session(assignment, device, archive, first_leg_seconds=how.budget).run()
     except GafError as error:
         return replace(row, missing=f"{type(error).__name__}: {error}"[:300])
     finally:
