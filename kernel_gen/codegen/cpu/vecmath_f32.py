@@ -15,6 +15,7 @@ from __future__ import annotations
 
 LN2_HI, LN2_LO = "0.693359375f", "-2.12194440e-4f"
 _MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
+_MAGIC_64 = "12582976.0f"  # and this one leaves that integer plus 64 in them
 
 _REDUCE = f"""\
   const F t = x * 1.44269504088896341f + {_MAGIC}, k = t - {_MAGIC};
@@ -185,14 +186,20 @@ static inline F NAME(F v) {{
   const F s = (F)(((I)t << 23) + 0x3f800000);
   return @copysign(s * p + (s - 1.0f), v);
 }}""",
-    # 1 + e loses up to half an ulp; one step with 1/s ~ 1.5 - s/2 takes it back
-    "sigmoid": """\
-static inline F NAME(F x) {
-  const F e = @exp(-@abs(x)), one = 1.0f + (F){};
+    # 1 + e loses up to half an ulp; one step with 1/s ~ 1.5 - s/2 takes it back. e is 2^64 times
+    # as large until its last rounding: down to the least subnormal number by one factor.
+    "sigmoid": f"""\
+static inline F NAME(F v) {{
+  const F low = -104.0f + (F){{}}, one = 1.0f + (F){{}};
+  const F x = @max(low, (F)((I)v | -0x7fffffff - 1)); /* a NaN stays */
+  const F t = x * 1.44269504088896341f + {_MAGIC_64}, k = t - {_MAGIC_64};
+  const F r = (x - k * {LN2_HI}) - k * {LN2_LO};
+{_EXP_POLY}
+  const F large = (F)(((I)t << 23) + 0x3f800000), e = (p * large + large) * 0x1p-64f;
   const F s = e + one, lost = e - (s - one);
-  const F q = @fraction(x < 0 ? e : one, s);
+  const F q = @fraction((I)v < 0 ? e : one, s);
   return q - (q * lost) * (1.5f - 0.5f * s);
-}""",
+}}""",
     # sin(x + turn quarter turns); the reduction by pi/2 is done in double
     "sin_turned": """\
 static inline F NAME(F x, int turn) {
@@ -245,7 +252,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     "log1p": ("log",),
     "tanh": ("abs", "copysign", "exp_mid", "fraction", "min"),
     "erf": ("abs", "copysign", "min"),
-    "sigmoid": ("abs", "exp", "fraction"),
+    "sigmoid": ("fraction", "max"),
     "sin": ("abs", "sin_turned"),
     "cos": ("abs", "sin_turned"),
 }
