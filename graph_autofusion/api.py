@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from graph_autofusion.arguments import checked_path
 from graph_autofusion.closure import adopt
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import parse_options
@@ -63,7 +64,9 @@ def optimize(
         InvalidInput: an argument is wrong (whatever `strict` is).
     """
     if isinstance(model, str | Path):
-        model = read_model(model).module
+        model = read_model(checked_path("model", model)).module
+    if isinstance(model, type):
+        raise InvalidInput(f"{model.__name__} is a class: pass a model made of it")
     if not callable(model):
         raise InvalidInput(f"{type(model).__name__} is neither a module nor a function")
     options = parse_options(
@@ -97,6 +100,7 @@ def capture(
     UnsupportedModel where torch.export cannot trace the model, InvalidInput for a damaged file.
     """
     if isinstance(model, str | Path):
+        model = checked_path("model", model)
         if Path(model).suffix == ".json":
             return read_graph(Path(model))
         file = read_model(model)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from graph_autofusion.arguments import checked_path
 from graph_autofusion.guards import describe_call
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import OnMiss, Options
@@ -88,7 +89,9 @@ def load(
     this machine lacks what the plan requires. With a model, calls that the plan does not fit run in
     the model.
     """
-    plan = read(Path(bundle_dir), Trust.of_user())
+    if model is not None and not isinstance(model, torch.nn.Module):
+        raise InvalidInput(f"model is {type(model).__name__}: expected the module to run")
+    plan = read(checked_path("bundle_dir", bundle_dir), Trust.of_user())
     if model is None:
         return PlanModule(plan)
     return OptimizedModule(model, Options(on_miss=OnMiss.EAGER), source=_OnePlan(plan))

@@ -10,13 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from graph_autofusion.arguments import checked_path
 from graph_autofusion.http import CONNECT_SECONDS, Http, error_of, problem_of
 from graph_autofusion.job import Job
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget, JobRequest, JobState
 from kernel_gen.runtime.bundle import write_files
-from kernel_gen.runtime.bundle_format import plan_of_files
+from kernel_gen.runtime.bundle_format import MANIFEST, plan_of_files
 from kernel_gen.runtime.bundle_tar import pack_files, unpack_files
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
@@ -171,8 +172,8 @@ class Client:
 
     def export(self, plan: Plan | str, folder: str | Path) -> Path:
         """Write the bundle of a plan (or of its id), signed by the service, to a new folder."""
-        plan_id = plan if isinstance(plan, str) else plan.id
-        target = Path(folder)
+        plan_id = plan.id if isinstance(plan, Plan) else plan
+        target = checked_path("folder", folder)
         write_files(self.bundle(plan_id), target)
         return target
 
@@ -181,12 +182,10 @@ class Client:
 
         The service must trust its signer, and the API key must have the role `publish`.
         """
-        root = Path(folder)
-        if not root.is_dir():
+        root = checked_path("folder", folder)
+        if not (root / MANIFEST).is_file():
             raise InvalidInput(f"no bundle at {root}")
-        paths = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
-        files = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
-        content = pack_files(files)
+        content = pack_files(_files_of(root))
         answer = self._http.read("POST", "/v1/plans/import", content=content, headers=_TAR)
         return str(answer.json()["id"])
 
@@ -220,8 +219,19 @@ class Client:
         self.close()
 
 
-def _segment(text: str) -> str:
+def _files_of(root: Path) -> dict[str, bytes]:
+    """All files of a folder by path; raises InvalidInput for what cannot be read."""
+    try:
+        paths = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+    except OSError as error:
+        raise InvalidInput(f"the bundle at {root} cannot be read: {error}") from error
+
+
+def _segment(text: object) -> str:
     """An id as part of a path; raises InvalidInput for what is none."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"{text!r:.80} is not an id")
     if not text or not all(char.isalnum() or char in "-_" for char in text):
         raise InvalidInput(f"{text[:80]!r} is not an id")
     return text

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graph_autofusion.arguments import checked_url
 from kernel_gen.errors import (
     GafError,
     InvalidGraph,
@@ -45,9 +46,7 @@ class Http:
     ) -> None:
         import httpx2  # 0.1 s, which a process that finds its plan on disk need not pay
 
-        if not url.startswith(("http://", "https://")):
-            raise InvalidInput(f"service {url!r}: expected http://HOST:PORT or https://HOST")
-        self.url = url.rstrip("/")
+        self.url = checked_url("service", url)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx2.Client(base_url=self.url, headers=headers, transport=transport)
         self._lost = (httpx2.TransportError,)

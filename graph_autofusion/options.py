@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from graph_autofusion.arguments import checked_url
 from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget
 
@@ -57,7 +58,10 @@ def parse_budget(budget: Budget | float | int | None) -> Budget:
         raise InvalidInput(
             f"budget is {budget!r}: expected seconds or gaf.Budget(seconds=…, trials=…)"
         )
-    return Budget(float(budget))
+    try:
+        return Budget(float(budget))
+    except OverflowError:
+        raise InvalidInput("budget: expected 0 to 604800 seconds") from None
 
 
 def parse_options(
@@ -83,12 +87,18 @@ def parse_options(
         service=service,
         store=_parse_store(store, environ.get("GAF_STORE")),
         on_miss=_parse_choice("on_miss", on_miss, OnMiss, default_miss),
-        training=_parse_training(training),
+        training=_parse_training(_parse_flag("training", training)),
         dynamic_shapes=dynamic_shapes,
         rules=rules_text(rules),
         numerics=_parse_numerics(numerics),
-        strict=strict,
+        strict=_parse_flag("strict", strict),
     )
+
+
+def _parse_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} is {value!r:.100}: expected True or False")
+    return value
 
 
 def _parse_store(store: Any, default: str | None) -> str | None:
@@ -101,10 +111,8 @@ def _parse_store(store: Any, default: str | None) -> str | None:
 
 
 def _parse_service(service: Any, default: str | None) -> str | None:
-    name, url = ("service", _parse_url("service", service)) if service else ("GAF_SERVICE", default)
-    if url and not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"{name} is {url!r}: expected http://HOST:PORT or https://HOST")
-    return url or None
+    name, url = ("service", service) if service else ("GAF_SERVICE", default)
+    return checked_url(name, url) if url else None
 
 
 def _parse_device(device: str) -> str:

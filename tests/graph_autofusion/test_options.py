@@ -59,7 +59,7 @@ def test_an_argument_wins_over_the_environment():
         ({"store": 5}, "store is 5: expected a URL"),
         ({"store": "mysql://x/y"}, "expected sqlite:///FILE or postgresql://"),
         ({"service": "nonsense"}, "service is 'nonsense': expected http://"),
-        ({"service": 5}, "service is 5: expected a URL"),
+        ({"service": 5}, "service is 5: expected http://HOST:PORT"),
         ({"store": "plans.db"}, "store is 'plans.db': expected sqlite:///FILE"),
     ],
 )
