@@ -33,11 +33,19 @@ from kernel_gen.ir.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the enumeration: nodes in a group, groups, and distinct groups lowered."""
+    """Bounds of the enumeration: nodes in a group, groups, and distinct groups lowered.
+
+    A program so long that its single nodes are half of `groups` gets `per_node` for each node.
+    """
 
     nodes: int = 24
     groups: int = 2000
+    per_node: int = 3
     lowered: int = 400
+
+    def of(self, nodes: int) -> int:
+        """Most groups of a program of so many nodes."""
+        return self.groups if 2 * nodes <= self.groups else max(self.groups, self.per_node * nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +167,8 @@ class _Growth:
 
     def _spent(self) -> bool:
         limits = self._limits
-        return len(self._found) >= limits.groups or self._judge.judged >= limits.lowered
+        groups = limits.of(len(self._program.nodes))
+        return len(self._found) >= groups or self._judge.judged >= limits.lowered
 
     def _grow_greedily(self, mask: int, reached: int) -> int:
         """Takes the first legal growth outside `reached` again and again; the largest group."""

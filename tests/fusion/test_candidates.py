@@ -246,3 +246,12 @@ def test_merged_projections_enumerate(numerics):
     result = found(ruled.program, constraints=ruled.constraints, numerics=numerics)
     assert len(result.constant) == 1
     assert any(len(c.group.nodes) == 3 for c in result.groups)
+
+
+def test_long_programs_have_fused_groups_everywhere() -> None:
+    """More nodes than the limit of groups: single nodes alone would use it up."""
+    limits = Limits(groups=20, lowered=30)
+    result = found(chain(*["exp", "neg", "relu"] * 20), limits=limits)
+    fused = [set(c.group.nodes) for c in result.groups if len(c.group.nodes) > 1]
+    assert set().union(*fused) == set(range(60))
+    assert len(result.groups) <= 2 + 3 * 60
