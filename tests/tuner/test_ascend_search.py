@@ -14,6 +14,7 @@ from torch import nn
 import graph_autofusion as gaf
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget, Failure, JobRequest
 from kernel_gen.runtime.ascend import simulated
 from kernel_gen.runtime.key import plan_key, stands_in
@@ -21,7 +22,9 @@ from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
+from tuner.ascend_bench import AscendBench
 from tuner.ascend_device import AscendDevice
+from tuner.program_stage import COVER_GROUP
 from tuner.session import Assignment, Session
 from tuner.verify import verify
 
@@ -138,6 +141,26 @@ def test_the_trace_of_a_plan_names_kernels_pipes_and_simulated_times(
     assert {"V", "MTE2", "MTE3"} <= names
     assert any("add + softmax" in name and "simulated" in name for name in names)
     assert any(event["ph"] == "X" and event["dur"] > 0 for event in trace["traceEvents"])
+
+
+def test_of_the_plans_of_a_contest_the_fastest_is_run(
+    simulated_device: AscendDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Plan] = []
+    check = AscendBench._checked
+
+    def counted(bench: AscendBench, graph: Graph, plan: Plan, timeout_s: float) -> Plan | Failure:
+        ran.append(plan)
+        return check(bench, graph, plan, timeout_s)
+
+    monkeypatch.setattr(AscendBench, "_checked", counted)
+    inputs = (torch.randn(4, 32), torch.randn(4, 32))
+    plan, archive = searched(simulated_device, AddSoftmax(), inputs, trials=6)
+    covers = [t for t in archive.trials if t.group == t.template == COVER_GROUP]
+    times = [t.median_us for t in covers if t.median_us is not None]
+    assert len(ran) < len(times)
+    assert plan.summary.measured_us == min(times)
+    assert plan.cover in [other.cover for other in ran]
 
 
 def test_a_baseline_that_is_not_whole_is_none(simulated_device: AscendDevice) -> None:
