@@ -24,13 +24,15 @@ _TOLD = ("state", "log", "cover", "plan")  # kinds that the history shows
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """One job as it stands. `best_us` is the best whole program so far."""
+    """One job as it stands. `best_us` is the best whole program so far, `expected_us` what the best
+    kernels known add up to."""
 
     job: Job
     trials: int
     failures: tuple[tuple[str, int], ...]  # code, count; most frequent first
     phase: str
     best_us: float | None
+    expected_us: float | None
     baseline_us: float | None
     remaining_seconds: float
     spent_seconds: float
@@ -55,7 +57,8 @@ def summarise(store: Store, job: Job) -> JobSummary:
         trials=store.trials.count(job.id),
         failures=tuple(sorted(failures.items(), key=lambda found: (-found[1], found[0]))),
         phase=_PHASES.get(str(phase), str(phase or "")),
-        best_us=row.measured_us if row else _last(newest, "best_us"),
+        best_us=row.measured_us if row else _best_us(store, job.id, "cover"),
+        expected_us=_best_us(store, job.id, "progress"),
         baseline_us=row.baseline_us if row else _last(newest, "baseline_us"),
         remaining_seconds=left,
         spent_seconds=max(job.spent_seconds, budget - left),
@@ -66,6 +69,13 @@ def summarise(store: Store, job: Job) -> JobSummary:
 def _last(newest: list[dict[str, Any]], name: str) -> Any:
     """The newest value of a member, None if no recent event has it."""
     return next((data[name] for data in newest if data.get(name) is not None), None)
+
+
+def _best_us(store: Store, job_id: str, kind: str) -> float | None:
+    """`best_us` of the newest events of a kind: of covers it was measured, of progress expected."""
+    newest = [json.loads(e.data) for e in store.events.newest(job_id, (kind,), _RECENT)]
+    found = _last(newest, "best_us")
+    return None if found is None else float(found)
 
 
 def _log_line(event: JobEvent) -> tuple[int, str]:

@@ -52,6 +52,7 @@ def test_jobs_are_listed_and_followed_live(page: Page, sqlite_service: Service) 
     )
     for done, best_us in ((1, 20.0), (3, 12.5)):
         progress(sqlite_service, lease, done, best_us)
+    expect(page.locator("#summary")).to_contain_text("12.5 µs expected")
     cover = {"best_us": 14.0, "baseline_us": 30.0, "groups": 2, "remaining_seconds": 4.0}
     sqlite_service.store.events.append(lease, "cover", cover)
     chart = page.locator("#chart")
@@ -61,6 +62,7 @@ def test_jobs_are_listed_and_followed_live(page: Page, sqlite_service: Service) 
     expect(page.get_by_role("row", name="wrong-result 1")).to_be_visible()
     expect(page.locator("#summary")).to_contain_text("4.0 s remaining")
     expect(page.locator("#summary")).to_contain_text("tuning kernels")
+    expect(page.locator("#summary")).to_contain_text("14.0 µs from 30.0 µs")
 
     plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
     sqlite_service.store.queue.finish(lease, JobState.DONE, plan_id=plan_id)

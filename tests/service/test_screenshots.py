@@ -43,10 +43,11 @@ class Shot:
     part: str = ""
     width: int = 1280
     scheme: str = "light"
+    height: int = 900
 
 
 SHOTS = (
-    Shot("live", "running"),
+    Shot("live", "running", height=960),
     Shot("nests", "job", "nests-title"),
     Shot("times", "plan", "times-title"),
     Shot("graph", "plan", "graph-title"),
@@ -75,16 +76,16 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def _repeat(service: Service) -> None:
-    """A running job: what was recorded of a finished one, up to two thirds of its trials."""
+    """A running job: what was recorded of a finished one, up to three quarters of its trials."""
     store = service.store
     done = _searched_job(service)
     store.jobs.create(dataclasses.replace(done.request, force=True), PlanKey.parse(done.key))
     lease = store.queue.claim("driver-1")
     assert lease is not None
     tuned = [t for _, t in store.trials.of_job(done.id) if t.group != COVER_GROUP]
-    store.trials.add(lease, tuned[: len(tuned) * 2 // 3])
+    store.trials.add(lease, tuned[: len(tuned) * 3 // 4])
     told = [e for e in store.events.after(done.id) if e.kind in ("progress", "cover")]
-    for event in told[: len(told) * 2 // 3]:
+    for event in told[: len(told) * 3 // 4]:
         store.events.append(lease, event.kind, json.loads(event.data))
 
 
@@ -139,10 +140,11 @@ def test_a_picture_is_taken(
     path = folder / f"dashboard-{shot.name}.png"
     with opened(browser, pictured) as page:
         page.emulate_media(color_scheme=shot.scheme)  # type: ignore[arg-type]
-        page.set_viewport_size({"width": shot.width, "height": 900})
+        page.set_viewport_size({"width": shot.width, "height": shot.height})
         page.goto(_paths(pictured)[shot.page])
         if page.locator(".graph").count():
-            page.locator(".node.choice").first.click()
+            page.locator(".cluster.choice").first.focus()
+            page.keyboard.press("Enter")
             expect(page.locator(".detail h3")).to_be_visible()
         if page.locator("#chart").count():
             expect(page.locator("#chart canvas")).to_be_visible()
