@@ -128,10 +128,18 @@ class _Growth:
         self._seen: dict[int, bool] = {}
         self._found: dict[FusionGroup, Candidate] = {}
         self._refusals: dict[tuple[int, ...], Refusal] = {}
-        self._siblings = sibling_masks(program)
+        self._siblings = [self._close(n, mask) for n, mask in enumerate(sibling_masks(program))]
         results = {output.value for output in program.outputs}
         self._returned = mask_of(self._made_by[v] for v in results if v in self._made_by)
         self._absorbed = mask_of(filter(self._is_absorbed, range(len(program.nodes))))
+
+    def _close(self, node: int, siblings: int) -> int:
+        """Those siblings that may share a group with `node`: a constant that all layers read makes
+        siblings of ops with whole layers between them."""
+        room = self._limits.nodes - 2
+        return mask_of(
+            other for other in bits(siblings) if self._dag.between(node, other).bit_count() <= room
+        )
 
     def run(self) -> None:
         """Finds groups until all are known or a limit is reached."""
@@ -181,8 +189,9 @@ class _Growth:
         return mask
 
     def _growths(self, mask: int) -> list[int]:
-        """Completed groups that are one neighbour larger: producers and consumers first."""
-        near = self._dag.around(mask)
+        """Completed groups that are one neighbour larger: producers and consumers first. A source
+        that all layers read, such as a number, makes no neighbours."""
+        near = self._dag.around(mask & ~self._absorbed) & ~mask
         side = 0
         for node in bits(mask):
             side |= self._siblings[node]
@@ -194,6 +203,8 @@ class _Growth:
         """The mask made convex, with sources and views of constants that it reads; an attention
         also with views that it alone reads: else each set of them would be another group."""
         mask = self._dag.closure(mask)
+        if mask.bit_count() > self._limits.nodes:
+            return mask  # refused as it is
         attention = self._is_attention(mask)
         waiting = list(bits(mask))
         while waiting:

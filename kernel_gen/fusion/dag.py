@@ -50,6 +50,11 @@ class Dag:
             below |= self.descendants[node]
         return mask | (above & below)
 
+    def between(self, one: int, other: int) -> int:
+        """The nodes on paths from one of the two to the other."""
+        forth = self.descendants[one] & self.ancestors[other]
+        return forth | (self.descendants[other] & self.ancestors[one])
+
     def around(self, mask: int) -> int:
         """Direct producers and consumers of the nodes of `mask` that are not in it."""
         found = 0
