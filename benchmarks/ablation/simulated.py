@@ -47,7 +47,7 @@ def ablate_simulated(program: Program, how: Plan, tell: Callable[[str], None]) -
     try:
         for strategy in program.strategies:
             row = _row(graph, device, strategy, program, how, known)
-            rows.append(_or_narrower(row, rows[-1]) if rows else row)
+            rows.append(or_narrower(row, rows[-1]) if rows else row)
             tell(f"{program.name}: {strategy.name}")
     finally:
         device.close()
@@ -82,12 +82,13 @@ def _row(
     )
 
 
-def _or_narrower(row: Row, narrower: Row) -> Row:
+def or_narrower(row: Row, narrower: Row) -> Row:
     """The row, or with the plan of the narrower strategy, which this one may run as well, where
-    that is faster and leaves the same to the host."""
-    if row.us is None or narrower.us is None or row.us <= narrower.us:
+    that leaves less to the host, or as much and is faster."""
+    if row.us is None or narrower.us is None:
         return row
-    if sorted(row.on_host) != sorted(narrower.on_host):
+    left, least = len(row.on_host), len(narrower.on_host)
+    if left < least or (left == least and row.us <= narrower.us):
         return row
     return replace(narrower, strategy=row.strategy, article=row.article)
 

@@ -13,7 +13,7 @@ from benchmarks.ablation import __main__ as command
 from benchmarks.ablation import vector
 from benchmarks.ablation.measure import Ablation, Plan, Row, ablate
 from benchmarks.ablation.programs import PROGRAMS, Program
-from benchmarks.ablation.simulated import ablate_simulated
+from benchmarks.ablation.simulated import ablate_simulated, or_narrower
 from benchmarks.ablation.strategies import (
     AUTOMATIC,
     BY_ELEMENT,
@@ -190,3 +190,24 @@ def test_a_program_is_tuned_under_each_strategy_and_checked(tmp_path: Path) -> N
     assert all(row.us and not row.wrong and not row.missing for row in found.rows), found.rows
     assert found.rows[0].fusion_rate == 0.0
     assert told == ["small: none", "small: automatic", "small: timed"]
+
+
+@pytest.mark.parametrize(
+    ("us", "on_host", "kept"),
+    [
+        (90.0, ("sort",), True),
+        (110.0, ("sort",), False),
+        (50.0, ("sort", "convolution"), False),
+        (110.0, (), True),
+    ],
+    ids=["faster", "slower", "faster with less on the device", "slower with more on it"],
+)
+def test_a_strategy_never_loses_to_a_narrower_one(
+    us: float, on_host: tuple[str, ...], kept: bool
+) -> None:
+    narrower = Row("none", 100.0, 1.0, 420.0, kernels=9, on_host=("sort",))
+    row = Row("elementwise", us, 2.0, 480.0, kernels=5, on_host=on_host)
+    found = or_narrower(row, narrower)
+    assert (found.strategy, found.article) == ("elementwise", 480.0)
+    assert found.us == (us if kept else 100.0)
+    assert found.kernels == (5 if kept else 9)
