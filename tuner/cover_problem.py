@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidInput
@@ -86,22 +86,31 @@ class Problem:
         self.effects = _runners(program, options)
 
     def start(self) -> list[int] | None:
-        """A choice of the smallest options that makes each value once; None where that leads
-        nowhere. What a large program gets that the solver finds nothing for in its time."""
+        """A choice that makes each value once: of the options that cost least for each of their
+        nodes, or where that goes in circles, of the smallest. None where that leads nowhere, too.
+        What a large program gets that the solver finds nothing for in its time."""
+        for rank in (self._cost_per_node, self._size):
+            chosen = self._greedy(rank)
+            if chosen is not None and not cycles(self.edges(chosen)):
+                return chosen
+        return None
+
+    def _greedy(self, rank: Callable[[int], tuple[float, int]]) -> list[int] | None:
+        """From the results upwards, for each value the option of lowest rank that fits."""
         taken: set[int] = set()
         made: set[int] = set()
         waiting = sorted(self.needed)
+        barred = set(self.barred)
 
         def take(makers: Sequence[int]) -> bool:
             fit = [p for p in makers if p not in barred and not self.makes[p] & made]
             if fit:
-                best = min(fit, key=self._size)
+                best = min(fit, key=rank)
                 taken.add(best)
                 made.update(self.makes[best])
                 waiting.extend(self.reads[best] - made)
             return bool(fit)
 
-        barred = set(self.barred)
         for users in self.effects:
             if taken.isdisjoint(users) and not take(users):
                 return None
@@ -109,12 +118,15 @@ class Problem:
             value = waiting.pop()
             if value not in made and not take(self.makers.get(value, ())):
                 return None
-        chosen = sorted(taken)
         once = all(len(taken.intersection(users)) == 1 for users in self.effects)
-        return chosen if once and not cycles(self.edges(chosen)) else None
+        return sorted(taken) if once else None
 
-    def _size(self, position: int) -> tuple[int, float]:
-        return len(self.options[position].group.nodes), self.weighed[position]
+    def _cost_per_node(self, position: int) -> tuple[float, int]:
+        nodes = len(self.options[position].group.nodes)
+        return self.weighed[position] / nodes, -nodes
+
+    def _size(self, position: int) -> tuple[float, int]:
+        return float(len(self.options[position].group.nodes)), position
 
     def edges(self, chosen: Sequence[int]) -> dict[int, set[int]]:
         """Chosen option -> chosen options that must run before it."""

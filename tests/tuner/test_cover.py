@@ -193,7 +193,8 @@ def test_a_long_program_has_a_cover_before_the_solver_has_thought() -> None:
     ]
     start = Problem(program, options, (), FREE).start()
     assert start is not None
-    assert [len(options[p].group.nodes) for p in start] == [1] * 400
+    assert is_cover(program, [options[p].group for p in start])
+    assert len(start) <= 400 / 3 + 1  # three nodes cost a node as little as one, and are fewer
     (found,) = best_covers(program, options, seconds=0.0)
     assert is_cover(program, found.plan.groups)
 
