@@ -15,9 +15,11 @@ from torch.utils import _pytree as pytree
 
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import Options
+from kernel_gen.frontend import capture
 from kernel_gen.fusion.group import FrameworkGroup
 from tests.fixtures.compilers import patient_compiler
 from tests.models.forced import ForcedSource
+from tests.models.rows import DTYPES
 from tests.models.zoo import MODELS, Case, case, cast
 
 # One worker builds the kernels; many models have some in common.
@@ -26,7 +28,6 @@ pytestmark = [
     pytest.mark.xdist_group("models"),
     pytest.mark.filterwarnings("ignore"),
 ]
-DTYPES = (torch.float32, torch.bfloat16)
 DOCS = Path(__file__).parents[2] / "docs"
 _LEAST_RATE = 0.95
 # Of a result's largest value, where eager happens to be exact; below, eager's own error counts.
@@ -39,7 +40,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> ForcedSource:
     return ForcedSource(patient_compiler(tmp_path_factory.mktemp("models")))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=["fp32", "bf16"])
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_whole_right_and_fused(
     source: ForcedSource, name: str, dtype: torch.dtype
@@ -75,14 +76,22 @@ def _tensors(tree: Any) -> list[Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
-def _published() -> Iterator[tuple[str, float, float]]:
-    """Model and rates of each row of the table in the docs."""
-    row = r"^\| ([^|]+?) \| (?:≥ )?([\d.]+) % \| (?:≥ )?([\d.]+) % \|$"
-    for name, fp32, bf16 in re.findall(row, (DOCS / "models.md").read_text(), re.MULTILINE):
-        yield name, float(fp32), float(bf16)
+def _published() -> Iterator[tuple[str, str, int, str, float]]:
+    """Model, dtype, nodes, what is left to torch, and rate of each row of the table in the docs."""
+    row = r"^\| ([^|]+?) \| (fp32|bf16) \| (\d+) \| ([^|]+?) \| \d+ of \d+ \| ([\d.]+) % \|"
+    for name, dtype, nodes, left, rate in re.findall(
+        row, (DOCS / "models.md").read_text(), re.MULTILINE
+    ):
+        yield name, dtype, int(nodes), left, float(rate)
 
 
-def test_the_published_table_has_each_model() -> None:
+def test_the_published_table_has_each_model_in_each_dtype() -> None:
     rows = list(_published())
-    assert [name for name, *_ in rows] == list(MODELS)
-    assert all(min(rates) >= 100 * _LEAST_RATE for _, *rates in rows)
+    assert [row[:2] for row in rows] == [(name, dtype) for name in MODELS for dtype in DTYPES]
+    for name, dtype, nodes, left, rate in rows:
+        made = case(name, DTYPES[dtype])
+        with torch.no_grad():
+            graph = capture(made.module, made.args, example_kwargs=made.kwargs).graph
+        assert nodes == len(graph.nodes), (name, dtype)
+        assert (left == "none") == all(node.op != "framework" for node in graph.nodes)
+        assert rate >= 100 * _LEAST_RATE
