@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from db.leases import Lease
 from kernel_gen.records import Job, JobState
 from kernel_gen.runtime.key import PlanKey
 from tests.fixtures import samples
@@ -62,20 +63,28 @@ SHOTS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    """A service, and the lease of the job that runs in it."""
+
+    service: Service
+    lease: Lease
+
+
 @pytest.fixture(scope="module")
-def pictured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def pictured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pictured]:
     """A service with a finished search, two plans, a device, a queue and some lookups."""
     folder: Path = tmp_path_factory.mktemp("pictured")
     with running(settings(folder, MEASURED or f"sqlite:///{folder}/store.sqlite")) as service:
         if not MEASURED:
             searched(service.store, trials=40)
             service.store.plans.publish(wide_plan(nodes=16))
-        _repeat(service)
+        lease = _repeat(service)
         _occupy(service)
-        yield service
+        yield Pictured(service, lease)
 
 
-def _repeat(service: Service) -> None:
+def _repeat(service: Service) -> Lease:
     """A running job: what was recorded of a finished one, up to three quarters of its trials."""
     store = service.store
     done = _searched_job(service)
@@ -87,6 +96,7 @@ def _repeat(service: Service) -> None:
     told = [e for e in store.events.after(done.id) if e.kind in ("progress", "cover")]
     for event in told[: len(told) * 3 // 4]:
         store.events.append(lease, event.kind, json.loads(event.data))
+    return lease
 
 
 def _searched_job(service: Service) -> Job:
@@ -109,14 +119,13 @@ def _occupy(service: Service) -> None:
         service.http.get("/v1/plans/lookup", params={"key": key})
 
 
-def _paths(service: Service) -> dict[str, str]:
+def _paths(pictured: Pictured) -> dict[str, str]:
     """The pages by name; of the stored plans the newest that a job has published."""
-    store = service.store
+    service, store = pictured.service, pictured.service.store
     plans = store.plans.list(limit=10)
     row = next(row for row in plans if row.job_id)
     other = next(plan for plan in plans if plan.id != row.id)
     job = _searched_job(service)
-    (running_job,) = store.jobs.list(state=JobState.RUNNING)
     counts: dict[str, int] = {}
     for _, trial in store.trials.of_job(job.id):
         if trial.median_us is not None and len(trial.point) > 1:
@@ -124,7 +133,7 @@ def _paths(service: Service) -> dict[str, str]:
     busiest = max(counts, key=lambda digest: counts[digest])
     return {
         "job": f"/jobs/{job.id}",
-        "running": f"/jobs/{running_job.id}",
+        "running": f"/jobs/{pictured.lease.job_id}",
         "plan": f"/plans/{row.id}",
         "nest": f"/jobs/{job.id}/nests/{busiest}",
         "compare": f"/compare?plan={other.id}&plan={row.id}",
@@ -134,16 +143,17 @@ def _paths(service: Service) -> dict[str, str]:
 
 @pytest.mark.parametrize("shot", SHOTS, ids=lambda shot: shot.name)
 def test_a_picture_is_taken(
-    browser: Browser, pictured: Service, tmp_path: Path, shot: Shot
+    browser: Browser, pictured: Pictured, tmp_path: Path, shot: Shot
 ) -> None:
     folder = DOCS / "images" if MEASURED else tmp_path
     path = folder / f"dashboard-{shot.name}.png"
-    with opened(browser, pictured) as page:
+    pictured.service.store.queue.heartbeat(pictured.lease, 0.0)
+    with opened(browser, pictured.service) as page:
         page.emulate_media(color_scheme=shot.scheme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": shot.width, "height": shot.height})
         page.goto(_paths(pictured)[shot.page])
         if page.locator(".graph").count():
-            page.locator(".cluster.choice").first.focus()
+            page.locator(".choice[tabindex]").first.focus()
             page.keyboard.press("Enter")
             expect(page.locator(".detail h3")).to_be_visible()
         if page.locator("#chart").count():
