@@ -57,7 +57,9 @@ function add(kind, progress) {
   const done = Number(progress.done ?? line.trials.at(-1) ?? 0);
   const baseline = progress.baseline_us ?? line.baseline.at(-1) ?? null;
   const before = line.best.at(-1) ?? null;
-  const best = kind === "cover" ? Math.min(progress.best_us, before ?? Infinity) : before;
+  // Each contest runs the best program again beside the framework: its newest time is the one
+  // that compares with the framework's.
+  const best = kind === "cover" ? progress.best_us : before;
   const expected = kind === "progress" ? progress.best_us : line.expected.at(-1) ?? null;
   if (line.trials.at(-1) === done) for (const row of Object.values(line)) row.pop();
   line.trials.push(done);
