@@ -202,7 +202,7 @@ class _Growth:
     def _completed(self, mask: int) -> int:
         """The mask made convex, with sources and views of constants that it reads; an attention
         also with views that it alone reads: else each set of them would be another group."""
-        mask = self._dag.closure(mask)
+        mask |= self._dag.closure(mask & ~self._absorbed)  # sources are made in each group anew
         if mask.bit_count() > self._limits.nodes:
             return mask  # refused as it is
         attention = self._is_attention(mask)

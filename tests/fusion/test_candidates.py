@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import pytest
 from fusion_cases import parameter, single, tensor
 
@@ -255,3 +258,43 @@ def test_long_programs_have_fused_groups_everywhere() -> None:
     fused = [set(c.group.nodes) for c in result.groups if len(c.group.nodes) > 1]
     assert set().union(*fused) == set(range(60))
     assert len(result.groups) <= 2 + 3 * 60
+
+
+def _steps(layers: int) -> int:
+    """Steps over bits while the groups of so many layers are found that all add one number."""
+    b = GraphBuilder()
+    value = b.input(tensor(4, 6))
+    number = b.op("full", shape=(), dtype="f32", value=0.5)
+    for _ in range(layers):
+        value = b.op("tanh", b.op("add", b.op("exp", value), number))
+    b.output(value)
+    counted = 0
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        nonlocal counted
+        counted += frame.f_code.co_name in ("bits", "closure", "_completed")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        found(b.build(), limits=Limits(nodes=6, groups=10))
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+def test_four_times_the_layers_take_about_four_times_the_steps() -> None:
+    _steps(5)
+    assert _steps(120) < 6 * _steps(30)
+
+
+def test_a_number_that_all_layers_add_bounds_no_group() -> None:
+    b = GraphBuilder()
+    value = b.input(tensor(4, 6))
+    number = b.op("full", shape=(), dtype="f32", value=0.5)
+    for _ in range(8):
+        value = b.op("tanh", b.op("add", b.op("exp", value), number))
+    b.output(value)
+    sets = node_sets(found(b.build()))
+    in_the_middle = {nodes for nodes in sets if len(nodes) == 10 and min(set(nodes) - {0}) > 6}
+    assert in_the_middle, "nine ops and the number they add"
