@@ -13,6 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 15.0, 98.0, 4.0, 84.0  # percent: the area that d
 _MARGIN = 0.06  # of the data's range, kept free on both sides
 _MOST_TICKS = 6
 _TEXT_WIDTH, _TEXT_HEIGHT = 9.0, 5.0  # percent: what a short text beside a mark takes
+_NAME_WIDTH = 25.0  # percent: the name of a line
 _LOG_STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0))
 
 
@@ -155,17 +156,19 @@ def plot_of(
         for m in marks
         if _has_place(x.scale, m.x) and _has_place(y.scale, m.y)
     ]
-    placed = _labelled_apart(placed)
     drawn = [replace(n, x1=at_x(n.x1), y1=at_y(n.y1), x2=at_x(n.x2), y2=at_y(n.y2)) for n in lines]
+    placed = _labelled_apart(placed, drawn)
     return Plot(title, x.label, y.label, x.ticks(at_x), y.ticks(at_y), tuple(placed), tuple(drawn))
 
 
-def _labelled_apart(marks: Sequence[Mark]) -> list[Mark]:
-    """The marks, with texts only where they stand clear of those before them."""
+def _labelled_apart(marks: Sequence[Mark], lines: Sequence[Line]) -> list[Mark]:
+    """The marks; texts only where they stand clear of those before them and of lines' names."""
+    names = [(n.x1, n.y1) for n in lines if n.text and n.text_at_start]
     found: list[Mark] = []
     for mark in marks:
-        near = (m for m in found if m.text and abs(m.x - mark.x) < _TEXT_WIDTH)
-        crowded = any(abs(m.y - mark.y) < _TEXT_HEIGHT for m in near)
+        near = [m.y for m in found if m.text and abs(m.x - mark.x) < _TEXT_WIDTH]
+        near += [y for x, y in names if -_TEXT_WIDTH < mark.x - x < _NAME_WIDTH]
+        crowded = any(abs(y - mark.y) < _TEXT_HEIGHT for y in near)
         found.append(replace(mark, text="") if crowded else mark)
     return found
 

@@ -61,6 +61,9 @@ def test_texts_stand_only_where_they_are_clear_of_others() -> None:
     marks = [Mark(x, y, "", text=str(n)) for n, (x, y) in enumerate(places)]
     drawn = plot_of("t", axis, axis, marks)
     assert [mark.text for mark in drawn.marks] == ["0", "", "2", "3"]
+    named = Line(75.0, 10.0, 100.0, 100.0, text="memory", text_at_start=True)
+    drawn = plot_of("t", axis, axis, marks, [named])
+    assert [mark.text for mark in drawn.marks] == ["0", "", "2", ""]
 
 
 @pytest.mark.parametrize(
