@@ -198,3 +198,18 @@ def gathered(rows: int, cols: int, wanted: int, dtype: DType = DType.I64) -> Gra
         return b.op("abs", b.op("gather", x, ids, dim=1))
 
     return graph(build)
+
+
+def moved_by_positions() -> Graph:
+    """Elements and rows of bytes at positions, in two phases that use one part of the buffer."""
+
+    def build(b: GraphBuilder) -> int:
+        small = ValueDomain(low=0, high=1)
+        x = b.input(tensor(2, 33, 4, dtype=DType.U8))
+        elements = b.input(tensor(7, 18, 1, dtype=DType.I32), domain=small)
+        rows = b.input(tensor(2, dtype=DType.I64), domain=small)
+        b.output(b.op("gather", x, elements, dim=0))
+        b.output(b.op("take", x, rows, dim=0))
+        return b.op("cast", x, dtype=DType.U8)
+
+    return graph(build)

@@ -83,6 +83,7 @@ KERNELS: dict[str, Graph] = {
     "rows_of_a_table": g.rows_of(700, 33, 123),
     "rows_of_a_table_i32": g.rows_of(70, 130, 1000, DType.I32),
     "gathered": g.gathered(40, 50, 7),
+    "moved_by_positions": g.moved_by_positions(),
     "gathered_wide": g.gathered(3, 500, 700, DType.I32),
 }
 

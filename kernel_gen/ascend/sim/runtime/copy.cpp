@@ -180,6 +180,13 @@ bool AtomicStore(Core &core, Type type, uint8_t *dst, const uint8_t *src, uint64
 namespace
 {
 
+// Whether the scalar unit may read what is copied, to find out where to go on: for times, too.
+bool IsLookedAt(const Copy &c)
+{
+    const bool position = c.src.type == Type::I32 || c.src.type == Type::I64;
+    return Sim().scalars_look && position && c.src.memory == Memory::GM;
+}
+
 // The i-th block: checked, touched and moved. False where refused.
 bool CopyOne(Instruction &instruction, const Copy &c, const Geometry &g, uint32_t i)
 {
@@ -191,11 +198,13 @@ bool CopyOne(Instruction &instruction, const Copy &c, const Geometry &g, uint32_
         !instruction.Legal(dst, dst.at, dst.at + g.dst_bytes, kBlock)) {
         return false;
     }
-    if (!Sim().function) {
+    if (!Sim().function && !IsLookedAt(c)) {
         return true;
     }
-    instruction.Read(src, src.at, src.at + c.length);
-    instruction.Write(dst, dst.at, dst.at + g.dst_bytes);
+    if (Sim().function) {
+        instruction.Read(src, src.at, src.at + c.length);
+        instruction.Write(dst, dst.at, dst.at + g.dst_bytes);
+    }
     uint8_t *target = BytesAt(core, dst);
     const uint8_t *source = BytesAt(core, src);
     if (c.pad && c.src.memory == Memory::GM) {
@@ -220,7 +229,7 @@ void CopyBlocks(const Copy &c, Where where)
     const Geometry g = GeometryOf(c);
     const bool inward = c.src.memory == Memory::GM;
     const bool outward = c.dst.memory == Memory::GM;
-    const uint32_t looked_at = sim.function ? c.blocks : 1;  // where only time is wanted
+    const uint32_t looked_at = sim.function || IsLookedAt(c) ? c.blocks : 1;  // only for time
     for (uint32_t i = 0; i < looked_at; ++i) {
         if (!CopyOne(instruction, c, g, i)) {
             return;
@@ -247,6 +256,7 @@ bool ScalarRead(const Operand &from, void *value, Where where)
         return false;
     }
     instruction.Read(from, from.at, from.at + size);
+    sim.scalars_look = sim.scalars_look || from.memory != Memory::GM;
     std::memcpy(value, BytesAt(instruction.core(), from), size);
     instruction.Run(from.memory == Memory::GM ? sim.chip.scalar_gm : sim.chip.scalar_read, 0);
     return true;

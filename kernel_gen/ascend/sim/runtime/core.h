@@ -154,6 +154,7 @@ struct GlobalBuffer {
 struct Simulation {
     Chip chip;
     bool function = true, rules = true, timing = true, trace = false;
+    bool scalars_look = true;  // the scalar unit reads buffers: positions, for one
     bool started = false;  // the first core has told its task type
     int task = 0;
     int64_t blocks = 1;

@@ -332,6 +332,7 @@ std::string Execute(Simulation &sim, bool check, bool timing, bool trace)
         sim.function = sim.rules = true;
         sim.timing = false;
         sim.trace = false;
+        sim.scalars_look = false;
         for (GlobalBuffer &buffer : sim.buffers) {
             const bool given = buffer.role == Role::Input || buffer.role == Role::Tiling;
             buffer.shadow.Reset(buffer.low, buffer.low + buffer.bytes, given);
