@@ -35,7 +35,7 @@ def prepare(
     if graph.symbols:
         names = ", ".join(symbol.name for symbol in graph.symbols)
         raise InvalidInput(f"the graph's sizes {names} are symbolic: capture it at fixed sizes")
-    ruled = apply_rules(graph, load_rules(request.rules or None))
+    ruled = apply_rules(graph, load_rules(request.rules or None), target.kind)
     found = candidates(ruled.program, tuple(templates), target, ruled.constraints, request.numerics)
     narrow = target.kind is not DeviceKind.CPU  # cube units take fp16 and bf16 operands
     tasks = make_tasks(ruled.program, found, request.numerics == "strict", narrow)

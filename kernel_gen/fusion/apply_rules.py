@@ -13,6 +13,7 @@ from kernel_gen.fusion.rewrite import expand_nodes, merge_products, mergeable
 from kernel_gen.fusion.rules import Action, Match, Rule
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.ir.target import DeviceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,11 @@ class Ruled:
     fired: tuple[str, ...]
 
 
-def apply_rules(program: Graph, rules: Sequence[Rule]) -> Ruled:
-    """The first rule that matches a node decides, per kind of action."""
+def apply_rules(
+    program: Graph, rules: Sequence[Rule], device: DeviceKind = DeviceKind.CPU
+) -> Ruled:
+    """The first rule that matches a node decides, per kind of action, of those for the device."""
+    rules = [rule for rule in rules if not rule.match.device or device in rule.match.device]
     fired: list[str] = []
     for rule in rules:
         changed = _rewritten(program, rule)

@@ -22,6 +22,7 @@ import yaml
 from kernel_gen.errors import InvalidRules
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.ops import OPS
+from kernel_gen.ir.target import DeviceKind
 
 MAX_BYTES = 64 << 10
 MAX_RULES = 256
@@ -47,7 +48,7 @@ class Match:
 
     `producer` and `consumer` name ops of which at least one must stand before or after the node.
     `min_elems` and `max_elems` bound the elements of the result, inclusively; a symbolic shape
-    matches neither bound.
+    matches neither bound. `device` names kinds of devices.
     """
 
     op: tuple[str, ...]
@@ -56,6 +57,7 @@ class Match:
     dtype: tuple[str, ...] = ()
     min_elems: int | None = None
     max_elems: int | None = None
+    device: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ def _match(node: yaml.Node) -> Match:
         dtype=_names(entries, "dtype", frozenset(item.value for item in DType)),
         min_elems=_count(entries, "min_elems"),
         max_elems=_count(entries, "max_elems"),
+        device=_names(entries, "device", frozenset(item.value for item in DeviceKind)),
     )
 
 

@@ -169,5 +169,5 @@ def _constraints(view: PlanView) -> Constraints:
     """What the job's rules asked for. They speak of the plan's program if rewriting the graph
     gives it again, which an older version's rules need not."""
     rules = view.job.request.rules if view.job else ""
-    ruled = apply_rules(view.plan.graph, load_rules(rules or None))
+    ruled = apply_rules(view.plan.graph, load_rules(rules or None), view.plan.target.kind)
     return ruled.constraints if ruled.program == view.plan.program else Constraints()

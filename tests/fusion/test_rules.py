@@ -11,6 +11,7 @@ from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.rules import Action, load_rules, parse_rules
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.evaluate import evaluate
+from kernel_gen.ir.target import DeviceKind
 
 
 def rules(*lines: str):
@@ -133,3 +134,14 @@ def test_a_node_that_is_kept_alone_shares_no_kernel_but_with_its_fills():
     ruled = apply_rules(b.build(), rules("{name: n, action: never-fuse, match: {op: mul}}"))
     places = {node.op: i for i, node in enumerate(ruled.program.nodes)}
     assert ruled.constraints.apart == {frozenset((places["mul"], places["exp"]))}
+
+
+@pytest.mark.parametrize("device", DeviceKind)
+def test_a_rule_holds_on_the_devices_that_it_names(device: DeviceKind) -> None:
+    rule = """
+version: 1
+rules:
+  - {name: apart, action: framework, match: {op: softmax, device: [ascend, ascend-sim]}}
+"""
+    ruled = apply_rules(single("softmax", tensor(4, 8), dim=1), parse_rules(rule), device)
+    assert ruled.fired == (() if device is DeviceKind.CPU else ("apart",))
