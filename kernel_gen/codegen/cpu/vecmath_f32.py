@@ -17,9 +17,15 @@ LN2_HI, LN2_LO = "0.693359375f", "-2.12194440e-4f"
 _MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
 _MAGIC_64 = "12582976.0f"  # and this one leaves that integer plus 64 in them
 
-_REDUCE = f"""\
-  const F t = x * 1.44269504088896341f + {_MAGIC}, k = t - {_MAGIC};
+
+def _reduce(magic: str) -> str:
+    """x = k·ln 2 + r, with k in the low bits of t."""
+    return f"""\
+  const F t = x * 1.44269504088896341f + {magic}, k = t - {magic};
   const F r = (x - k * {LN2_HI}) - k * {LN2_LO};"""
+
+
+_REDUCE = _reduce(_MAGIC)
 
 # Polynomials go in pairs (Estrin 1960): half the latency of one chain, which a scheduler of a few
 # dozen entries cannot hide by running iterations side by side.
@@ -192,8 +198,7 @@ static inline F NAME(F v) {{
 static inline F NAME(F v) {{
   const F low = -104.0f + (F){{}}, one = 1.0f + (F){{}};
   const F x = @max(low, (F)((I)v | -0x7fffffff - 1)); /* a NaN stays */
-  const F t = x * 1.44269504088896341f + {_MAGIC_64}, k = t - {_MAGIC_64};
-  const F r = (x - k * {LN2_HI}) - k * {LN2_LO};
+{_reduce(_MAGIC_64)}
 {_EXP_POLY}
   const F large = (F)(((I)t << 23) + 0x3f800000), e = (p * large + large) * 0x1p-64f;
   const F s = e + one, lost = e - (s - one);

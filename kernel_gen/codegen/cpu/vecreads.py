@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vecnames import SCALAR_C, vector_type
-from kernel_gen.codegen.cpu.vectypes import Lanes, value_type, widened
+from kernel_gen.codegen.cpu.vectypes import INTEGER, Lanes, masked_move, tag, value_type, widened
 from kernel_gen.ir.dtype import DType
-
-_INTEGER = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
 
 
 def window_load(unit: Unit, dtype: DType, lanes: Lanes) -> str:
     """`value f(const stored *p, gaf_i64 from, gaf_i64 to, value fill)`: lanes [from, to) of those
     at p, `fill` in the others, whose elements are not touched."""
     value = value_type(unit, dtype, lanes)
-    kind = lanes.mask if dtype is DType.BOOL else _INTEGER[dtype.compute.bytes]
+    kind = lanes.mask if dtype is DType.BOOL else INTEGER[dtype.compute.bytes]
     mask, lane = vector_type(unit, kind, lanes.count), SCALAR_C[kind]
-    name = f"gaf_ldw_{dtype}x{lanes.count}" + (
-        f"m{lanes.mask_bytes}" if dtype is DType.BOOL else ""
-    )
+    name = f"gaf_ldw_{tag(dtype, lanes)}"
     places = ", ".join(map(str, range(lanes.count)))
     return unit.helper(
         name,
@@ -39,12 +35,11 @@ def window_load(unit: Unit, dtype: DType, lanes: Lanes) -> str:
 
 def _masked(unit: Unit, dtype: DType, lanes: int) -> str:
     """Lines that define `r`, the live lanes as they are stored, by AVX's masked load if it can."""
-    raw, size = vector_type(unit, dtype, lanes), dtype.bytes * lanes
+    raw, move = vector_type(unit, dtype, lanes), masked_move(unit, dtype, lanes)
     plain = f"  {raw} r = {{}};\n  for (int l = first; l < end; l++) r[l] = p[l];\n"
-    if dtype.bytes not in (4, 8) or size not in (16, 32):
+    if move is None:
         return plain
-    suffix = ("ps" if dtype.bytes == 4 else "pd") + ("256" if size == 32 else "")
-    held = vector_type(unit, DType.F32 if dtype.bytes == 4 else DType.F64, lanes)
+    suffix, held = move
     call = f"__builtin_ia32_maskload{suffix}((const {held} *)p, live)"
     return f"#ifdef __AVX__\n  const {raw} r = ({raw}){call};\n#else\n{plain}#endif\n"
 
@@ -53,7 +48,7 @@ def every_second(unit: Unit, dtype: DType, lanes: Lanes) -> str:
     """`value f(const stored *p)`: p[0], p[2], …; nothing behind the last of them is touched."""
     count = lanes.count
     raw, value = vector_type(unit, dtype, count), value_type(unit, dtype, lanes)
-    name = f"gaf_ld2_{dtype}x{count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    name = f"gaf_ld2_{tag(dtype, lanes)}"
     half = count // 2
     places = ", ".join(str(2 * i if i < half else count + 2 * (i - half) + 1) for i in range(count))
     picked = f"__builtin_shufflevector(a, b, {places})"

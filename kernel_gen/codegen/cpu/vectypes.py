@@ -16,7 +16,8 @@ from kernel_gen.codegen.cpu.vecnames import vector_type as vector_type
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.target import Target
 
-_MASK = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
+INTEGER = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
+"""The integer type of so many bytes."""
 
 
 def compute_c(dtype: DType) -> str:
@@ -38,7 +39,7 @@ class Lanes:
     @property
     def mask(self) -> DType:
         """The integer dtype of a mask's lanes."""
-        return _MASK[self.mask_bytes]
+        return INTEGER[self.mask_bytes]
 
 
 def value_type(unit: Unit, dtype: DType, lanes: Lanes) -> str:
@@ -47,10 +48,15 @@ def value_type(unit: Unit, dtype: DType, lanes: Lanes) -> str:
     return vector_type(unit, stored, lanes.count)
 
 
+def tag(dtype: DType, lanes: Lanes) -> str:
+    """What names of functions end on: storage type and lanes, and the mask that bools become."""
+    return f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+
+
 def load_function(unit: Unit, dtype: DType, lanes: Lanes, partial: bool) -> str:
     """`value f(const stored *p[, int n])`: loads all lanes, or the first n and zeros."""
     raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
-    suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    suffix = tag(dtype, lanes)
     stored = SCALAR_C[dtype]
     if not partial:
         return unit.helper(
@@ -62,7 +68,7 @@ def load_function(unit: Unit, dtype: DType, lanes: Lanes, partial: bool) -> str:
         f"gaf_ldn_{suffix}",
         f"static inline {value} gaf_ldn_{suffix}(const {stored} *p, int n) {{\n"
         + _either(
-            _masked_move(unit, dtype, lanes.count, store=False),
+            _live_lanes_move(unit, dtype, lanes.count, store=False),
             f"  {raw} r;\n"
             f"  for (int l = 0; l < {lanes.count}; l++) r[l] = l < n ? p[l] : ({stored})0;\n",
         )
@@ -70,23 +76,31 @@ def load_function(unit: Unit, dtype: DType, lanes: Lanes, partial: bool) -> str:
     )
 
 
-def _masked_move(unit: Unit, dtype: DType, lanes: int, *, store: bool) -> str | None:
+def _live_lanes_move(unit: Unit, dtype: DType, lanes: int, *, store: bool) -> str | None:
     """Lines of AVX's masked load into `r` (or store of `r`), for the first n lanes of one register;
     None where it has none. Compilers go lane by lane instead."""
-    size = dtype.bytes * lanes
-    if dtype.bytes not in (4, 8) or size not in (16, 32):
+    move = masked_move(unit, dtype, lanes)
+    if move is None:
         return None
-    suffix = ("ps" if dtype.bytes == 4 else "pd") + ("256" if size == 32 else "")
-    same = DType.I32 if dtype.bytes == 4 else DType.I64
-    mask = vector_type(unit, same, lanes)
-    held = vector_type(unit, DType.F32 if dtype.bytes == 4 else DType.F64, lanes)
-    raw = vector_type(unit, dtype, lanes)
+    suffix, held = move
+    same = INTEGER[dtype.bytes]
+    mask, raw = vector_type(unit, same, lanes), vector_type(unit, dtype, lanes)
     places = ", ".join(map(str, range(lanes)))
     live = f"const {mask} live = ({mask}){{{places}}} < ({SCALAR_C[same]})n;"
     if store:
         return f"  {live}\n  __builtin_ia32_maskstore{suffix}(({held} *)p, live, ({held})r);\n"
     call = f"__builtin_ia32_maskload{suffix}((const {held} *)p, live)"
     return f"  {live}\n  const {raw} r = ({raw}){call};\n"
+
+
+def masked_move(unit: Unit, dtype: DType, lanes: int) -> tuple[str, str] | None:
+    """What the names of AVX's masked moves of one register end on, and the vector type that they
+    take; None where it has none."""
+    size = dtype.bytes * lanes
+    if dtype.bytes not in (4, 8) or size not in (16, 32):
+        return None
+    suffix = ("ps" if dtype.bytes == 4 else "pd") + ("256" if size == 32 else "")
+    return suffix, vector_type(unit, DType.F32 if dtype.bytes == 4 else DType.F64, lanes)
 
 
 def _either(avx: str | None, plain: str) -> str:
@@ -99,7 +113,7 @@ def store_function(
 ) -> str:
     """`void f(stored *p, value x[, int n])`: stores all lanes, or the first n."""
     raw, value = vector_type(unit, dtype, lanes.count), value_type(unit, dtype, lanes)
-    suffix = f"{dtype}x{lanes.count}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    suffix = tag(dtype, lanes)
     stored = SCALAR_C[dtype]
     if partial:
         return unit.helper(
@@ -107,7 +121,7 @@ def store_function(
             f"static inline void gaf_stn_{suffix}({stored} *p, {value} x, int n) {{\n"
             f"  const {raw} r = {narrowed(unit, dtype, lanes, 'x')};\n"
             + _either(
-                _masked_move(unit, dtype, lanes.count, store=True),
+                _live_lanes_move(unit, dtype, lanes.count, store=True),
                 f"  for (int l = 0; l < {lanes.count}; l++) if (l < n) p[l] = r[l];\n",
             )
             + "}",
@@ -159,7 +173,7 @@ def widened(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
         return text
     n = lanes.count
     raw, value = vector_type(unit, dtype, n), value_type(unit, dtype, lanes)
-    name = f"gaf_widen_{dtype}x{n}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    name = f"gaf_widen_{tag(dtype, lanes)}"
     i32 = vector_type(unit, DType.I32, n)
     f32 = vector_type(unit, DType.F32, n)
     if dtype is DType.BF16:
@@ -186,7 +200,7 @@ def narrowed(unit: Unit, dtype: DType, lanes: Lanes, text: str) -> str:
         return text
     n = lanes.count
     raw, value = vector_type(unit, dtype, n), value_type(unit, dtype, lanes)
-    name = f"gaf_narrow_{dtype}x{n}" + (f"m{lanes.mask_bytes}" if dtype is DType.BOOL else "")
+    name = f"gaf_narrow_{tag(dtype, lanes)}"
     i32 = vector_type(unit, DType.I32, n)
     if dtype is DType.BF16:
         body = (
