@@ -94,12 +94,12 @@ def _check_set(
     """Append a set's operands, references and masks to `arrays`; where they stand."""
     sources = [b for b in check.nest.buffers if b.role is not BufferRole.OUTPUT]
     inputs = [laid_out(array, b.type) for array, b in zip(inputs, sources, strict=True)]
-    expected, masks = reference(_multiplied(check), inputs, check.strict)
+    nest = _multiplied(check)
+    expected, masks = reference(nest, inputs, check.strict)
     outputs = [i for i, b in enumerate(check.nest.buffers) if b.role is BufferRole.OUTPUT]
     scale = max((value_scale(array) for array in inputs), default=0.0)
     allowed = [_tolerance(check, o, e, scale) for o, e in zip(outputs, expected, strict=True)]
     if exempt and not check.strict and _macs(check.nest) <= _CHEAP_MACS:
-        nest = _multiplied(check)
         moved = _shaken(nest, inputs)
         if not has_edges:
             allowed = _widened(allowed, expected, moved)
