@@ -90,7 +90,9 @@ def run(plan: Plan, arrays: Sequence[Array], n_threads: int) -> list[Array]:
 @given(data=st.data())
 def test_random_programs(compiler: Compiler, data: st.DataObject) -> None:
     graph = data.draw(graphs(max_nodes=6))
-    framework = data.draw(st.sets(st.integers(0, max(len(graph.nodes) - 1, 0)), max_size=2))
+    # PyTorch's attention gives zeros, not NaN, for a row whose scores are all NaN or -inf.
+    exact = [i for i, node in enumerate(graph.nodes) if node.op != "attention"]
+    framework = data.draw(st.sets(st.sampled_from(exact), max_size=2)) if exact else set()
     arrays = data.draw(inputs_for(graph))
     plan = unfused_plan(graph, compiler, sorted(framework))
     assert_outputs_match(graph, arrays, run(plan, arrays, data.draw(st.sampled_from((1, 2)))))
