@@ -70,7 +70,8 @@ ablation: $(VENV)/.bench ## time by kind of fusion; writes docs/benchmarks
 golden: $(STAMP) ## regenerate the golden texts of generated code
 	$(BIN)/python -m pytest tests/codegen -q --golden-update
 
-soak: $(STAMP) ## long runs: random graphs, drivers killed at random moments
+soak: $(STAMP) ## long runs: random graphs, drivers killed at random moments, wider vectors
+	$(BIN)/python -m pytest tests/codegen tests/acceptance -q -n 2 --dist loadgroup --lowered -k v4
 	GAF_SOAK=1 $(BIN)/python -m pytest tests/soak -q -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 screenshots: $(STAMP) ## tune a model twice and take the pictures of docs/dashboard.md

@@ -6,7 +6,9 @@ import signal
 
 pytest_plugins = [
     "tests.fixtures.cann",
+    "tests.fixtures.compilers",
     "tests.fixtures.home",
+    "tests.fixtures.lowered",
     "tests.fixtures.postgres",
     "tests.units",
 ]

@@ -18,6 +18,8 @@ from kernel_gen.ir.target import Target
 
 INTEGER = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
 """The integer type of so many bytes."""
+# Bytes of a register: what a compiler defines that has it, and its mark on non-temporal stores.
+_STREAMS = {16: ("__SSE__", ""), 32: ("__AVX__", "256"), 64: ("__AVX512F__", "512")}
 
 
 def compute_c(dtype: DType) -> str:
@@ -141,8 +143,7 @@ def _stream_function(unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value:
     size = dtype.bytes * lanes.count
     plain = store_function(unit, dtype, lanes)
     chunk = min(size, lanes.register_bytes)
-    builtin = {16: "__builtin_ia32_movntps", 32: "__builtin_ia32_movntps256"}
-    call = builtin.get(chunk, "__builtin_ia32_movntps512")
+    has, width = _STREAMS[chunk]
     piece = vector_type(unit, DType.F32, chunk // 4)
     return unit.helper(
         f"gaf_nt_{suffix}",
@@ -153,9 +154,9 @@ def _stream_function(unit: Unit, dtype: DType, lanes: Lanes, suffix: str, value:
         "#if defined(__clang__)\n"
         f"  for (int k = 0; k < {size // chunk}; k++) "
         f"__builtin_nontemporal_store(u.c[k], ({piece} *)p + k);\n"
-        "#elif defined(__x86_64__)\n"
+        f"#elif defined({has})\n"
         f"  for (int k = 0; k < {size // chunk}; k++)\n"
-        f"    {call}((float *)p + k * {chunk // 4}, u.c[k]);\n"
+        f"    __builtin_ia32_movntps{width}((float *)p + k * {chunk // 4}, u.c[k]);\n"
         "#else\n"
         f"  {plain}(p, x);\n"
         "#endif\n}",

@@ -10,10 +10,10 @@ from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectypes import vector_type
 from kernel_gen.ir.dtype import DType
 
-_X86 = {"float": "vfmadd231ps", "double": "vfmadd231pd"}
+_X86 = {"float": ("vfmadd231ps", 4), "double": ("vfmadd231pd", 8)}
 
 
-def multiply_add(unit: Unit, scalar: str, vector: str) -> str:
+def multiply_add(unit: Unit, scalar: str, vector: str, lanes: int) -> str:
     """`void f(vector &c, vector a, vector b)`: c += a · b, in one rounding where there is FMA.
 
     x86 has forms that overwrite a factor instead of the sum. A compiler that picks them in an
@@ -22,8 +22,10 @@ def multiply_add(unit: Unit, scalar: str, vector: str) -> str:
     """
     plain = "  c += a * b;"
     if scalar in _X86:
-        fused = f'  asm("{_X86[scalar]} %1, %2, %0" : "+v"(c) : "v"(a), "v"(b));'
-        plain = f"#ifdef __FMA__\n{fused}\n#else\n{plain}\n#endif"
+        name, size = _X86[scalar]
+        has = "__AVX512F__" if size * lanes == 64 else "__FMA__"
+        fused = f'  asm("{name} %1, %2, %0" : "+v"(c) : "v"(a), "v"(b));'
+        plain = f"#ifdef {has}\n{fused}\n#else\n{plain}\n#endif"
     name = f"gaf_fma_{vector}"
     head = f"static inline __attribute__((always_inline)) void {name}"
     return unit.helper(name, f"{head}({vector} &c, {vector} a, {vector} b) {{\n{plain}\n}}")

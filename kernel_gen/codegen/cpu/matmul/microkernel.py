@@ -41,7 +41,7 @@ class MicroKernel:
 
     def text(self, unit: Unit) -> str:
         """The C++ function `void symbol(A, B, C, k, first)`."""
-        s, fma = self.scalar, multiply_add(unit, self.scalar, self.vector)
+        s, fma = self.scalar, multiply_add(unit, self.scalar, self.vector, self.lanes)
         if self.pairs:
             vector_type(unit, DType.I32, self.lanes)
         return "\n".join(
