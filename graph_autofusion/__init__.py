@@ -23,8 +23,9 @@ from kernel_gen.errors import (
 from kernel_gen.records import Budget
 
 if TYPE_CHECKING:
-    from graph_autofusion.api import capture, optimize
+    from graph_autofusion.api import optimize
     from graph_autofusion.bundles import load
+    from graph_autofusion.capturing import capture
     from graph_autofusion.client import Client
     from graph_autofusion.export import export_graph, print_graph
     from graph_autofusion.module import OptimizedModule
@@ -62,7 +63,7 @@ _HOMES = {
     "FusionReport": "report",
     "GafWarning": "notices",
     "OptimizedModule": "module",
-    "capture": "api",
+    "capture": "capturing",
     "export_graph": "export",
     "load": "bundles",
     "optimize": "api",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graph_autofusion.arguments import checked_path
 from graph_autofusion.http import CONNECT_SECONDS, Http, error_of, problem_of
 from graph_autofusion.job import Job
+from graph_autofusion.options import parse_budget
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget, JobRequest, JobState
@@ -81,8 +82,6 @@ class Client:
 
         Models are captured here and stay here: structure, types and small constants are sent.
         """
-        from graph_autofusion.options import parse_budget
-
         graph = _graph_of(model, example_inputs, dynamic_shapes)
         request = JobRequest(
             graph_digest=graph.digest,
@@ -242,6 +241,6 @@ def _graph_of(
 ) -> Graph:
     if isinstance(model, Graph):
         return model
-    from graph_autofusion.api import capture
+    from graph_autofusion.capturing import capture  # loads torch, which a Graph does without
 
     return capture(model, example_inputs, dynamic_shapes)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from graph_autofusion.http import Http
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.records import JobState
 from kernel_gen.runtime.plan import Plan
-
-if TYPE_CHECKING:
-    from graph_autofusion.client import Client
 
 # A server that is restarted in the meantime is waited for.
 _PATIENCE_SECONDS = 60.0
@@ -23,12 +20,20 @@ _LONGEST_POLL_SECONDS = 1.0
 Event = dict[str, Any]
 
 
+class Plans(Protocol):
+    """Where a job's plan is fetched; `Client` is the usual one."""
+
+    def plan(self, plan_id: str) -> Plan:
+        """The plan of that id; raises UntrustedBundle if its signer is not trusted here."""
+        ...
+
+
 class Job:
     """A job by its id. `details` is what the service last said of it (see `JobView` in the OpenAPI
     document)."""
 
-    def __init__(self, client: Client, http: Http, details: Mapping[str, Any]) -> None:
-        self._client = client
+    def __init__(self, plans: Plans, http: Http, details: Mapping[str, Any]) -> None:
+        self._plans = plans
         self._http = http
         self.details = dict(details)
 
@@ -105,7 +110,7 @@ class Job:
         Unavailable if the job failed or the service stays away, UntrustedBundle if the plan's
         signer is not trusted here.
         """
-        return self._client.plan(self.wait_for_id(timeout))
+        return self._plans.plan(self.wait_for_id(timeout))
 
     def wait_for_id(self, timeout: float | None = None) -> str:
         """As `wait`, but the plan's id."""

@@ -13,18 +13,18 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import kernel_gen
 from graph_autofusion.paths import absolute_store, bundle_cache_root, default_store
+from graph_autofusion.progress import OnEvent
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import JobRequest
 
-OnEvent = Callable[[dict[str, Any]], None]
 _GRACE_SECONDS = 20.0
 _MARK = "GAF_SEARCH"  # in the environment of all processes of one search
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from graph_autofusion.capturing import Wrapper
 from graph_autofusion.options import Options
 from graph_autofusion.report import FusionReport, fallback_report
 from graph_autofusion.resolution import PlanSource
@@ -33,7 +34,7 @@ _SHARED = (
 )
 
 
-class OptimizedModule(torch.nn.Module):
+class OptimizedModule(Wrapper):
     """A model with plans. Parameters, buffers, submodules, hooks, attributes are the model's own.
 
     Plans are found, or searched for, at the first call with a new combination of argument

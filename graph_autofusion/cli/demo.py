@@ -60,7 +60,7 @@ def demo(
 def _tune_and_deploy(
     console: Console, url: str, folder: str, budget: Budget, output: Path
 ) -> dict[str, Any]:
-    from graph_autofusion.api import capture
+    from graph_autofusion.capturing import capture
     from graph_autofusion.cli.demo_model import build
 
     model, x = build()

@@ -57,7 +57,7 @@ def _load(text: str, dims: Sequence[str]) -> Subject:
 
 
 def _read_model(path: Path, dims: Mapping[str, int]) -> Subject:
-    from graph_autofusion.api import capture
+    from graph_autofusion.capturing import capture
     from kernel_gen.frontend.files import read_model
 
     file = read_model(path)
@@ -76,7 +76,7 @@ def _extents(dims: Sequence[str]) -> dict[str, int]:
 
 
 def _capture(text: str) -> Subject:
-    from graph_autofusion.api import capture
+    from graph_autofusion.capturing import capture
 
     module_name, _, attribute = text.rpartition(":")
     factory = getattr(_import(module_name), attribute, None)

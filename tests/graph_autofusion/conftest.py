@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from torch import nn
 
-from graph_autofusion.api import as_module
+from graph_autofusion.capturing import as_module
 from graph_autofusion.module import OptimizedModule
 from graph_autofusion.options import Options
 from kernel_gen.runtime.build import Compiler
-from tests.fixtures.compilers import patient_compiler
 from tests.graph_autofusion.quick_plans import QuickSource
 
 Wrap = Callable[..., OptimizedModule]
@@ -25,8 +24,8 @@ def own_home(home: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def gaf_compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return patient_compiler(tmp_path_factory.mktemp("gaf-objects"))
+def gaf_compiler(kept_compiler: Compiler) -> Compiler:
+    return kept_compiler
 
 
 @pytest.fixture
