@@ -21,10 +21,10 @@ from service.auth import Authenticator
 from service.bundles import Bundler
 from service.context import Context
 from service.dashboard import install_dashboard
+from service.document import describe
 from service.guard import Guard, known_hosts
 from service.metrics import Metrics
 from service.models import ProblemView
-from service.openapi import describe
 from service.pictures import Pictures
 from service.problems import install
 from service.settings import Settings
