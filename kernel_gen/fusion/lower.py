@@ -17,7 +17,8 @@ from kernel_gen.fusion.draft import draft_of
 from kernel_gen.fusion.finish import finish
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.fusion.outputs import place_outputs
-from kernel_gen.fusion.pull import Puller
+from kernel_gen.fusion.pull.node import pull_node
+from kernel_gen.fusion.pull.puller import Puller
 from kernel_gen.fusion.region import Region, constant_values, scalar_constants
 from kernel_gen.fusion.structure import Structure, structure
 from kernel_gen.fusion.views import RefusedError
@@ -56,7 +57,7 @@ class Lowering:
         """The nest of `group`, canonical: equal groups of a program give equal nests."""
         try:
             region = Region(self._program, group, self._scalars)
-            puller = Puller(region, strict=self._strict)
+            puller = Puller(region, pull_node, strict=self._strict)
             stores = place_outputs(puller, group.outputs)
             draft = draft_of(puller.nest, stores)
             nest, operands = finish(self._program, draft, self._constants, self._written_back)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kernel_gen.fusion.affine import ZERO, plain_axis
-from kernel_gen.fusion.pull import Puller
+from kernel_gen.fusion.pull.puller import Puller
 from kernel_gen.fusion.views import Indices
 from kernel_gen.ir.index import axis_index
 from kernel_gen.ir.loopnest import Store

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
 
 from kernel_gen.fusion.affine import ZERO, bounds, divide
 from kernel_gen.fusion.nest_builder import guarded
+from kernel_gen.fusion.pull.puller import Guards, Puller
 from kernel_gen.fusion.views import Indices, int_attr, int_tuple, known
 from kernel_gen.ir.graph import Node
 from kernel_gen.ir.index import Index, axis_index
-from kernel_gen.ir.loopnest import Contract, Guard, Load, Reduce
+from kernel_gen.ir.loopnest import Contract, Load, Reduce
 
-if TYPE_CHECKING:
-    from kernel_gen.fusion.pull import Puller
-
-Guards = tuple[Guard, ...]
 _MAX_TAPS = 25  # written out; beyond them a loop is shorter to compile and as fast
 
 
