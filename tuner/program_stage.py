@@ -22,10 +22,11 @@ from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
+from tuner.champion import Champion, best_of
 from tuner.contest import HOST_ONLY, Contender, ContestTask, Entry
 from tuner.device import Device
 from tuner.finalists import Finalists
-from tuner.gain import IMPROVED_BELOW, is_baseline, is_improved
+from tuner.gain import is_baseline
 from tuner.meter import Meter
 
 COVER_GROUP, BASELINE_TEMPLATE = "cover", "baseline"
@@ -45,26 +46,6 @@ class Outcome:
     unfused_us: float | None
     trials: int
     failures: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Champion:
-    entry: Entry
-    plan: Plan
-    measured: Measurement
-    baseline: Measurement
-
-    @property
-    def measured_us(self) -> float:
-        return self.measured.median_us
-
-    @property
-    def baseline_us(self) -> float:
-        return self.baseline.median_us
-
-    @property
-    def is_improved(self) -> bool:
-        return is_improved(self.entry.cover, self.measured, self.baseline)
 
 
 class ProgramStage:
@@ -87,7 +68,7 @@ class ProgramStage:
         self._sharing = Sharing(program)
         self._archive, self._meter, self._check_stop = archive, meter, check_stop
         self._number = first_number
-        self._champion: _Champion | None = None
+        self._champion: Champion | None = None
         self._unfused_us: float | None = None
         self._unfused_entry: Entry | None = None
         self._known: set[object] = set()
@@ -218,13 +199,13 @@ class ProgramStage:
         baseline: Measurement,
     ) -> None:
         found = [
-            _Champion(entry, contender.plan, contender.result, baseline)
+            Champion(entry, contender.plan, contender.result, baseline)
             for entry, contender in zip(entries, contenders, strict=True)
             if contender.plan is not None and isinstance(contender.result, Measurement)
         ]
         if not found:
             return
-        champion = self._champion = self._best(found)
+        champion = self._champion = best_of(found, self._alone)
         told = {
             "best_us": champion.measured_us,
             "baseline_us": champion.baseline_us,
@@ -234,15 +215,8 @@ class ProgramStage:
         }
         self._archive.event("cover", told)
 
-    def _best(self, found: Sequence[_Champion]) -> _Champion:
-        """The fastest; of improvements within the noise the one that leaves fewest ops alone."""
-        fastest = min(found, key=lambda champion: champion.measured.quiet_us)
-        close_us = fastest.measured.quiet_us / IMPROVED_BELOW
-        level = [c for c in found if c.is_improved and c.measured.quiet_us <= close_us]
-        return min(level or [fastest], key=lambda c: (self._alone(c.entry.cover), c.measured_us))
-
-    def _alone(self, cover: FusionPlan) -> int:
-        return len(self._sharing.left_alone(cover.groups))
+    def _alone(self, entry: Entry) -> int:
+        return len(self._sharing.left_alone(entry.cover.groups))
 
     def _record(
         self,
