@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel_gen.codegen.ascend.rewrite import moved, moved_index
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.loopnest import BufferRole, Compute, Contract, Load, LoopNest, Statement
+from kernel_gen.ir.renumber import renumbered, renumbered_store
 
 _NARROW = (DType.F16, DType.BF16)
 
@@ -29,17 +29,9 @@ def with_narrow_operands(nest: LoopNest) -> LoopNest:
             )
             made.append(replace(statement, lhs=lhs, rhs=rhs))
         else:
-            made.append(moved(statement, place))
+            made.append(renumbered(statement, place))
         place[number] = len(made) - 1
-    stores = tuple(
-        replace(
-            store,
-            statement=place[store.statement],
-            index=tuple(moved_index(i, place) for i in store.index),
-            guards=tuple(replace(g, index=moved_index(g.index, place)) for g in store.guards),
-        )
-        for store in nest.stores
-    )
+    stores = tuple(renumbered_store(store, place) for store in nest.stores)
     return replace(nest, statements=tuple(made), stores=stores)
 
 

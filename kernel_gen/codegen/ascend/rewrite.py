@@ -10,22 +10,25 @@ reaches every output anyway (softmax: the sum of the exponentials).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStatement, Linear
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
-from kernel_gen.ir.index import FloorDiv, Index, Mod, Term, ValueTerm, axis_index, make_index
+from kernel_gen.ir.index import Index, axis_index
 from kernel_gen.ir.loopnest import (
     Compute,
-    Contract,
     IndexValue,
-    Load,
     LoopNest,
     Reduce,
     Statement,
     operands,
+)
+from kernel_gen.ir.renumber import (
+    renumbered,
+    renumbered_guards,
+    renumbered_store,
+    renumbered_term,
 )
 
 _STRICT = {
@@ -48,18 +51,11 @@ class _Rewrite:
 
     def run(self) -> LoopNest:
         for number, statement in enumerate(self._nest.statements):
-            made = moved(statement, self._place)
+            made = renumbered(statement, self._place)
             self._place[number] = (
                 self._reduce(number, made) if isinstance(made, Reduce) else self._add(made)
             )
-        stores = tuple(
-            replace(
-                store,
-                statement=self._place[store.statement],
-                index=tuple(moved_index(i, self._place) for i in store.index),
-            )
-            for store in self._nest.stores
-        )
+        stores = tuple(renumbered_store(store, self._place) for store in self._nest.stores)
         return replace(self._nest, statements=tuple(self._made), stores=stores)
 
     def _add(self, statement: Statement) -> int:
@@ -136,59 +132,17 @@ class _Rewrite:
         return all(s.statement in sums for s in nest.stores if s.statement in tainted)
 
 
-def moved(statement: Statement, place: Mapping[int, int]) -> Statement:
-    """A statement whose operands are at other numbers: `place` of each."""
-    match statement:
-        case Compute():
-            return replace(statement, args=tuple(place[a] for a in statement.args))
-        case Reduce():
-            return replace(statement, arg=place[statement.arg])
-        case Contract():
-            return replace(statement, lhs=place[statement.lhs], rhs=place[statement.rhs])
-        case IndexValue():
-            return replace(statement, index=moved_index(statement.index, place))
-        case Load():
-            index = tuple(moved_index(i, place) for i in statement.index)
-            guards = tuple(replace(g, index=moved_index(g.index, place)) for g in statement.guards)
-            return replace(statement, index=index, guards=guards)
-
-
-def moved_index(index: Index, place: Mapping[int, int]) -> Index:
-    """An index that reads statements at other numbers."""
-    terms = {_moved_term(term, place): coeff for term, coeff in index.terms}
-    return make_index(terms, index.const)
-
-
-def _moved_term(term: Term, place: Mapping[int, int]) -> Term:
-    if isinstance(term, ValueTerm):
-        return replace(term, statement=place[term.statement])
-    if isinstance(term, FloorDiv):
-        return FloorDiv(moved_index(term.index, place), term.divisor)
-    if isinstance(term, Mod):
-        return Mod(moved_index(term.index, place), term.divisor)
-    return term
-
-
 def moved_flat(statement: FlatStatement, by: int) -> FlatStatement:
     """A flat statement whose operands are `by` places further on."""
-    match statement:
-        case Compute():
-            return replace(statement, args=tuple(a + by for a in statement.args))
-        case Reduce():
-            return replace(statement, arg=statement.arg + by)
-        case Contract():
-            return replace(statement, lhs=statement.lhs + by, rhs=statement.rhs + by)
-        case IndexValue():
-            return replace(statement, index=moved_index(statement.index, _Shift(by)))
-        case FlatLoad():
-            terms = tuple((_moved_term(t, _Shift(by)), c) for t, c in statement.at.terms)
-            return replace(
-                statement,
-                at=Linear(terms, statement.at.const),
-                guards=tuple(
-                    replace(g, index=moved_index(g.index, _Shift(by))) for g in statement.guards
-                ),
-            )
+    place = _Shift(by)
+    if isinstance(statement, FlatLoad):
+        terms = tuple((renumbered_term(t, place), c) for t, c in statement.at.terms)
+        return replace(
+            statement,
+            at=Linear(terms, statement.at.const),
+            guards=renumbered_guards(statement.guards, place),
+        )
+    return renumbered(statement, place)
 
 
 class _Shift(dict[int, int]):
