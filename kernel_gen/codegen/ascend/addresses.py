@@ -20,18 +20,21 @@ class Place:
 
 
 class Addresses:
-    """Offsets and conditions as C++ text, with axes bound to text."""
+    """Offsets and conditions as C++ text, with axes bound to text.
+
+    `places` are those of buffers.
+    """
 
     def __init__(
         self, nest: FlatNest, places: Mapping[int, Place], held: Mapping[int, str] | None = None
     ) -> None:
-        self._nest = nest
-        self._places = places
+        self.nest = nest
+        self.places = places
         self._held = held or {}
 
     def holding(self, held: Mapping[int, str]) -> Addresses:
         """The same with texts of statements whose values need not be read from global memory."""
-        return Addresses(self._nest, self._places, held)
+        return Addresses(self.nest, self.places, held)
 
     def offset(self, at: Linear, bound: Mapping[str, str]) -> str:
         """Offset in elements."""
@@ -73,9 +76,9 @@ class Addresses:
         """An integer statement as a scalar expression that reads global memory."""
         if number in self._held:
             return self._held[number]
-        s = self._nest.statements[number]
+        s = self.nest.statements[number]
         if isinstance(s, FlatLoad):
-            name = self._places[s.buffer].name
+            name = self.places[s.buffer].name
             read = f"static_cast<int64_t>({name}.GetValue({self.offset(s.at, bound)}))"
             if not s.guards:
                 return read

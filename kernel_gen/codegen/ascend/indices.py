@@ -5,33 +5,37 @@ unit reads them: a read of global memory takes as long as some twenty of the buf
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from kernel_gen.codegen.ascend.addresses import Addresses, Place
+from kernel_gen.codegen.ascend.addresses import Addresses
 from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.steps import Lanes, Value, lanes_of
 from kernel_gen.codegen.ascend.writer import Writer
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, flat_operands
+from kernel_gen.codegen.cpu.linear import FlatLoad, flat_operands
 
 _COPIED = ("int32_t", "int64_t")
 LANE_OF = {Lanes.FULL: "r * pitch + c", Lanes.ROW: "r", Lanes.COL: "c", Lanes.ONE: "0"}
 """The lane of the element at row `r` and column `c`, as text."""
 
 
-class Indices:
-    """Copies the positions that loads read. `places` are those of buffers."""
+@dataclass(frozen=True, slots=True)
+class TileReads:
+    """What all reads of a phase's tiles share: where their text goes, what finds their elements,
+    and the axes along which a tile's rows (None: it has one) and its columns run."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        nest: FlatNest,
-        places: Mapping[int, Place],
-        addresses: Addresses,
-        row: str | None,
-        col: str,
-        work: ScalarWork,
-    ) -> None:
-        self._w, self._nest, self._places, self._addresses = writer, nest, places, addresses
-        self._row, self._col, self._work = row or "", col, work
+    writer: Writer
+    addresses: Addresses
+    row: str | None
+    col: str
+
+
+class Indices:
+    """Copies the positions that loads read."""
+
+    def __init__(self, reads: TileReads, work: ScalarWork) -> None:
+        self._w, self._addresses = reads.writer, reads.addresses
+        self._nest, self._places = reads.addresses.nest, reads.addresses.places
+        self._row, self._col, self._work = reads.row or "", reads.col, work
 
     def held(self, load: FlatLoad, bound: Mapping[str, str]) -> tuple[Addresses, list[Value]]:
         """Addresses that find the load's positions in the buffer at row `r` and column `c` of the

@@ -4,9 +4,9 @@ all tasks."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
+from kernel_gen.codegen.ascend.indices import TileReads
 from kernel_gen.codegen.ascend.layout import MOST_QUEUES
 from kernel_gen.codegen.ascend.memory import Reader
 from kernel_gen.codegen.ascend.scalar_work import ScalarWork
@@ -21,12 +21,9 @@ from kernel_gen.ir.dtype import DType
 class Loads:
     """Loads of one phase. `queues` counts the queues that they would like to have."""
 
-    def __init__(
-        self, writer: Writer, tile: Tile, places: Mapping[int, Place], addresses: Addresses
-    ) -> None:
-        self._w, self._tile, self._places = writer, tile, places
-        roles = tile.roles
-        self._reader = Reader(writer, tile.nest, places, addresses, roles.row, roles.col)
+    def __init__(self, writer: Writer, tile: Tile, addresses: Addresses) -> None:
+        self._w, self._tile, self._places = writer, tile, addresses.places
+        self._reader = Reader(TileReads(writer, addresses, tile.roles.row, tile.roles.col))
         self._head_known = False
         self._once_queue: int | None = None
         self.queues = 0

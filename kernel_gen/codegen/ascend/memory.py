@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernel_gen.codegen.ascend.addresses import Addresses, Place
+from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.ascend.clipped import clipped_copy, clips, tile_shape
-from kernel_gen.codegen.ascend.indices import LANE_OF, Indices
+from kernel_gen.codegen.ascend.indices import LANE_OF, Indices, TileReads
 from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.steps import SPACED, Lanes, Value
 from kernel_gen.codegen.ascend.writer import HELD, Writer, literal
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
+from kernel_gen.codegen.cpu.linear import FlatLoad
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 
@@ -30,22 +30,11 @@ _FAR = 1 << 28  # elements between rows that a copy can step over
 class Reader:
     """Loads of a phase: tile after tile through a queue, or element by element."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        nest: FlatNest,
-        places: Mapping[int, Place],
-        addresses: Addresses,
-        row: str | None,
-        col: str,
-    ) -> None:
-        self.w = writer
-        self._nest = nest
-        self._addresses = addresses
-        self._row = row
-        self._col = col
+    def __init__(self, reads: TileReads) -> None:
+        self.w, self._addresses = reads.writer, reads.addresses
+        self._row, self._col = reads.row, reads.col
         self.scalar_work = ScalarWork()
-        self._indices = Indices(writer, nest, places, addresses, row, col, self.scalar_work)
+        self._indices = Indices(reads, self.scalar_work)
 
     def load(
         self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
@@ -163,7 +152,7 @@ class Reader:
         return made
 
     def _lives_on(self, statement: int, axis: str) -> bool:
-        return axis in self._nest.statement_axes()[statement]
+        return axis in self._addresses.nest.statement_axes()[statement]
 
     def _queued(
         self, ctype: str, lanes: Lanes, queue: int, copy: str, indices: tuple[Value, ...] = ()

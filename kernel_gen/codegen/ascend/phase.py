@@ -71,8 +71,8 @@ class PhaseEmitter:
         for store in nest.stores:
             self._uses.update([store.statement, *store.at.statements()])
         self._addresses = Addresses(nest, places)
-        self._loads = Loads(self._w, self._tile, places, self._addresses)
-        self._stores = Stores(self._w, self._tile, places, self._addresses)
+        self._loads = Loads(self._w, self._tile, self._addresses)
+        self._stores = Stores(self._w, self._tile, self._addresses)
         self._positions = Positions(self._w, self._addresses, roles, self._loads.scalar_work)
         self._ops, self._folds = Elementwise(self._w), Reductions(self._w)
 

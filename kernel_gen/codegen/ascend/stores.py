@@ -3,7 +3,7 @@ ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,10 +31,8 @@ class Shared:
 class Stores:
     """Stores of one phase. `queues` counts the queues that they would like to have."""
 
-    def __init__(
-        self, writer: Writer, tile: Tile, places: Mapping[int, Place], addresses: Addresses
-    ) -> None:
-        self._w, self._tile, self._places, self._addresses = writer, tile, places, addresses
+    def __init__(self, writer: Writer, tile: Tile, addresses: Addresses) -> None:
+        self._w, self._tile, self._addresses = writer, tile, addresses
         self._pending: list[tuple[FlatStore | Shared, Value]] = []
         self.queues = 0
 
@@ -70,7 +68,11 @@ class Stores:
     def flush(self) -> None:
         """Copies the finished tiles of this body out."""
         for target, v in self._pending:
-            place = self._places[target.buffer] if isinstance(target, FlatStore) else target.place
+            place = (
+                self._addresses.places[target.buffer]
+                if isinstance(target, FlatStore)
+                else target.place
+            )
             self._copy_out(target.at, place, v)
         self._pending = []
 
