@@ -7,6 +7,7 @@ conflicts, which the simulator does; it ranks groups and block counts before any
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from kernel_gen.ascend.chips import Chip, load_chip
 from kernel_gen.ir.dtype import DType
@@ -51,7 +52,7 @@ class AscendModel:
         longest = max(parts)
         busy = longest + _OVERLAP_LOST * (sum(parts) - longest)
         start = chip.block_start_cycles + chip.gm_read_start_cycles + chip.gm_write_start_cycles
-        start += _STAGE_CYCLES * _vector_stages(nest)
+        start += _STAGE_CYCLES * _vector_stages(nest, _is_tabled(schedule))
         return chip.launch_us + chip.microseconds(start + busy)
 
 
@@ -128,8 +129,9 @@ def _cube_cycles(nest: LoopNest) -> float:
     return cycles
 
 
-def _vector_stages(nest: LoopNest) -> int:
-    """Parts of a nest with a product that vector cores compute in front of it and behind it."""
+def _vector_stages(nest: LoopNest, tabled: bool) -> int:
+    """Parts of a nest with a product that vector cores compute in front of it and behind it;
+    `tabled`: biases are none."""
     products = [n for n, s in enumerate(nest.statements) if isinstance(s, Contract)]
     before, behind = set[int](), set(products)
     for number in reversed(range(len(nest.statements))):
@@ -140,7 +142,27 @@ def _vector_stages(nest: LoopNest) -> int:
             behind.add(number)
     computed = [n for n in before if _is_computed(nest.statements[n])]
     after = [n for n in behind - set(products) if _op(nest.statements[n]) not in _BY_FIXPIPE]
-    return bool(computed) + bool(after)
+    biased = tabled and all(_is_biased(nest, n, products) for n in after)
+    return bool(computed) + bool(after and not biased)
+
+
+def _is_biased(nest: LoopNest, number: int, products: Sequence[int]) -> bool:
+    """Whether a statement adds to a product what the bias table takes: a number for each column."""
+    s = nest.statements[number]
+    if _op(s) != "add" or not set(operands(s)) & set(products):
+        return False
+    columns = nest.statement_axes()[number][-1:]
+    loads = [nest.statements[n] for n in operands(s) if nest.statement_axes()[n] == columns]
+    return any(
+        isinstance(x, Load) and nest.buffers[x.buffer].type.dtype in (DType.F16, DType.F32)
+        for x in loads
+    )
+
+
+def _is_tabled(schedule: Schedule | None) -> bool:
+    """Whether a schedule leaves biases to the bias table, as one does that does not say."""
+    args = [dict(d.args) for d in schedule.decisions] if schedule else []
+    return not any(a.get("parameter") == "bias" and a.get("value") == "vector" for a in args)
 
 
 def _is_computed(statement: Statement) -> bool:

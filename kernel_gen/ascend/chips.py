@@ -80,6 +80,8 @@ class Chip:
     l0a_start_cycles: float
     l0b_rate: float
     l0b_start_cycles: float
+    bt_rate: float
+    bt_start_cycles: float
     fix_elements_per_cycle: float
     fix_start_cycles: float
     mmad_start_cycles: float

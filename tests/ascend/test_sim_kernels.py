@@ -86,6 +86,35 @@ def test_cube_and_vector_cores_together(kernel: Kernels, rows: int) -> None:
     assert result.pipe_busy["V"] > 0
 
 
+def _bias_operands(m: int, n: int, k: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    shapes = ((m, k), (k, n), (n,))
+    return [rng.standard_normal(shape).astype(np.float16) for shape in shapes]
+
+
+@pytest.mark.parametrize(("m", "asked"), [(16, 16), (5, 5), (1, 2)])
+def test_products_start_from_the_bias_table(kernel: Kernels, m: int, asked: int) -> None:
+    n, k = 64, 96
+    a, b, row = _bias_operands(m, n, k)
+    out = np.empty((m, n), np.float16)
+    tiling = struct.pack("IIII", m, n, k, asked)
+    result = kernel("bias").run([a, b, row], [out], tiling=tiling, blocks=1)
+    assert result.failures == ()
+    exact = np.maximum(a.astype(np.float64) @ b + row, 0)
+    np.testing.assert_allclose(out, exact, rtol=1e-3, atol=1e-3)
+
+
+def test_a_product_of_one_row_reads_a_vector(kernel: Kernels) -> None:
+    """As documented: with m = 1 the left operand is no fractals. These hold one row in sixteen."""
+    n, k = 64, 96
+    a, b, row = _bias_operands(1, n, k)
+    out = np.empty((1, n), np.float16)
+    kernel("bias").run([a, b, row], [out], tiling=struct.pack("IIII", 1, n, k, 1), blocks=1)
+    read = np.zeros((1, k))
+    read[0, :16] = a[0, :16]  # of the first fractal: its row, then zeros
+    np.testing.assert_allclose(out, np.maximum(read @ b + row, 0), rtol=1e-3, atol=1e-3)
+
+
 def test_unchecked_runs_time_alike_and_leave_outputs_alone(kernel: Kernels) -> None:
     x = np.ones((64, 512), np.float32)
     y = np.full_like(x, 7)

@@ -58,6 +58,13 @@ def _epilogue(simulator: Simulator) -> SimResult:
     return simulator.run([a, b, r], [r.copy()], tiling=tiling, blocks=1, workspace_bytes=8192)
 
 
+def _bias(simulator: Simulator) -> SimResult:
+    a, b = np.ones((16, 96), np.float16), np.ones((96, 64), np.float16)
+    c = np.zeros((16, 64), np.float16)
+    tiling = struct.pack("IIII", 16, 64, 96, 16)
+    return simulator.run([a, b, b[0]], [c], tiling=tiling, blocks=1)
+
+
 _RUNS: dict[str, Run] = {
     "add": _add,
     "softmax": _softmax,
@@ -65,6 +72,7 @@ _RUNS: dict[str, Run] = {
     "transpose": _transpose,
     "matmul": _matmul,
     "epilogue": _epilogue,
+    "bias": _bias,
 }
 
 

@@ -63,3 +63,28 @@ def test_slow_functions_cost_more_than_cheap_ones() -> None:
     model = AscendModel()
     erf, relu = (model.predict_us(nest(op, 1 << 22), None, TARGET) for op in ("erf", "relu"))
     assert erf > relu
+
+
+def linear(dtype: DType) -> LoopNest:
+    """relu(x @ w + b) as one nest."""
+    b = GraphBuilder()
+    x, w, bias = (b.input(TensorType(dtype, shape)) for shape in ((256, 128), (512, 128), (512,)))
+    b.output(b.op("relu", b.op("add", b.op("linear", x, w), bias)))
+    graph = b.build()
+    made = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert isinstance(made, Lowered)
+    return made.nest
+
+
+def test_a_bias_in_the_table_costs_no_vector_stage() -> None:
+    half = linear(DType.F16)
+    template = next(t for t in templates(TARGET) if t.name == "cube")
+    seeds = [dict(seed) for seed in template.space(half, TARGET).seeds]
+    assert [seed["bias"] for seed in seeds] == ["table", "vector"]
+    schedules = [template.schedule(half, TARGET, seed) for seed in seeds]
+    table, vector = (
+        AscendModel().predict_us(half, s, TARGET) for s in schedules if isinstance(s, Schedule)
+    )
+    assert table < vector
+    bf16 = linear(DType.BF16)  # the table takes no bf16
+    assert AscendModel().predict_us(bf16, None, TARGET) == pytest.approx(vector)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.check import refuse_nest
 from kernel_gen.codegen.ascend.chunks import chunked
+from kernel_gen.codegen.ascend.cube_bias import BiasRow
 from kernel_gen.codegen.ascend.cube_loads import can_load
 from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand
 from kernel_gen.codegen.ascend.cube_tiling import Blocks
@@ -15,8 +16,9 @@ from kernel_gen.codegen.ascend.files import delivered
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.plan import Sections, limits_of
-from kernel_gen.codegen.ascend.product import SplitNest, split
+from kernel_gen.codegen.ascend.product import split
 from kernel_gen.codegen.ascend.shape import shaped
+from kernel_gen.codegen.ascend.split_nest import SplitNest
 from kernel_gen.codegen.ascend.vector import LANES, places_of, starting_points
 from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest, Linear, Poly, product
@@ -34,6 +36,8 @@ _BLOCKS = {
     "stages": (0, 2, 3, 4, 5),
 }
 """Sizes of a product's tiles in elements, and buffers in L1; 0: the tiling function decides."""
+_BIAS = ("table", "vector")
+"""Who adds a bias that the bias table takes: the cube unit, or the vector cores after it."""
 _LONGEST_ROW = 65535  # elements from row to row of an operand, as the copy to fractals counts
 
 
@@ -46,7 +50,7 @@ class CubeTemplate:
     def refuse(self, nest: LoopNest, target: Target) -> Refusal | None:
         if target.kind is DeviceKind.CPU:
             return Refusal("wrong-device", "template cube generates code for NPUs")
-        parts = _split(nest)
+        parts = _split(nest, table=False)
         if isinstance(parts, Refusal):
             return parts
         for part in (parts.prologue, parts.epilogue):
@@ -61,6 +65,8 @@ class CubeTemplate:
         if refused is not None:
             raise InvalidGraph(refused.sentence)
         cores = limits_of(target).cores
+        parts = _split(nest, table=True)
+        biased = isinstance(parts, SplitNest) and parts.bias is not None
         parameters = (
             Parameter("column", (0, 1)),
             Parameter("row", (0, 1)),
@@ -69,14 +75,18 @@ class CubeTemplate:
             Parameter("cores", tuple(sorted({max(cores // 4, 1), max(cores // 2, 1), cores}))),
             Parameter("walk", ("whole", "steps")),
             *(Parameter(name, sizes) for name, sizes in _BLOCKS.items()),
+            *([Parameter("bias", _BIAS)] if biased else []),
         )
         first: dict[str, Choice] = {
             "column": 0, "row": 0, "lanes": 0, "buffers": 2, "cores": cores, "walk": "whole",
             "tileM": 0, "tileN": 0, "stages": 0,
         }  # fmt: skip
-        parts = _split(nest)
         alone = isinstance(parts, SplitNest) and parts.prologue is None and parts.epilogue is None
-        return Space(parameters, starting_points(first)[: 1 if alone else 2])
+        if not biased:
+            return Space(parameters, starting_points(first)[: 1 if alone else 2])
+        by_table, by_vector = ({**first, "bias": who} for who in _BIAS)
+        seeds = starting_points(by_table)[: 1 if alone else 2]
+        return Space(parameters, (*seeds, tuple(by_vector.items())))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         schedule = Schedule(self.name, decisions(point))
@@ -97,13 +107,13 @@ class CubeTemplate:
 
 
 @lru_cache(maxsize=256)
-def _split(nest: LoopNest) -> SplitNest | Refusal:
-    return split(shaped(nest))
+def _split(nest: LoopNest, *, table: bool) -> SplitNest | Refusal:
+    return split(shaped(nest), table=table)
 
 
 @lru_cache(maxsize=64)
 def _planned(nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
-    parts = _split(nest)
+    parts = _split(nest, table=_decided(schedule, "bias") == "table")
     if isinstance(parts, Refusal):
         raise InvalidGraph(parts.sentence)
     flat = parts.shape.nest
@@ -149,11 +159,26 @@ def _places(parts: SplitNest) -> dict[int, Place]:
     return places
 
 
-def _blocks(schedule: Schedule) -> Blocks:
-    """Schedules from before products were blocked by them decide none."""
+def _decided(schedule: Schedule, parameter: str) -> Choice | None:
+    """None in schedules from before there was this parameter, or where a nest has none."""
     known = {str(dict(d.args).get("parameter")) for d in schedule.decisions}
-    found = (int(str(choice(schedule, p))) if p in known else 0 for p in _BLOCKS)
-    return Blocks(*found)
+    return choice(schedule, parameter) if parameter in known else None
+
+
+def _blocks(schedule: Schedule) -> Blocks:
+    return Blocks(*(int(str(_decided(schedule, p) or 0)) for p in _BLOCKS))
+
+
+def _bias(parts: SplitNest, places: dict[int, Place]) -> BiasRow | None:
+    if parts.bias is None:
+        return None
+    at = parts.bias.at
+    batch = Linear(
+        tuple((t, c) for t, c in at.terms if t != AxisTerm(parts.axes.n or "")), at.const
+    )
+    offset = Addresses(parts.shape.nest, places).offset(batch, {a: a for a in parts.axes.batch})
+    size = parts.buffers[parts.bias.buffer].type.dtype.bytes
+    return BiasRow(places[parts.bias.buffer], offset, size)
 
 
 def _phase(parts: SplitNest, number: int, blocks: Blocks) -> CubePhase | Refusal:
@@ -188,6 +213,7 @@ def _phase(parts: SplitNest, number: int, blocks: Blocks) -> CubePhase | Refusal
         right_early=parts.right < len(nest.buffers),
         signals=parts.epilogue is not None,
         blocks=blocks,
+        bias=_bias(parts, places),
     )
 
 

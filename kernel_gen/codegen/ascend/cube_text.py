@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.ascend.addresses import Place
+from kernel_gen.codegen.ascend.cube_bias import BiasRow, declared, fetched, multiplied, tabled
 from kernel_gen.codegen.ascend.cube_loads import LOAD_A, LOAD_B
 from kernel_gen.codegen.ascend.cube_tiling import Blocks
 from kernel_gen.codegen.cpu.linear import Poly
@@ -50,6 +51,7 @@ class CubePhase:
     right_early: bool  # which does not make the right operand
     signals: bool  # to the vector cores' epilogue
     blocks: Blocks
+    bias: BiasRow | None = None
 
 
 MOST_KEPT = 8
@@ -66,7 +68,8 @@ def cube_method(p: CubePhase) -> list[str]:
     kind = p.lhs.place.ctype
     body = [
         f"// {'Batched product' if p.batch else 'Product'} of {p.lhs.place.name} and "
-        f"{p.rhs.place.name}; each cube core takes a share of the tiles.",
+        f"{p.rhs.place.name}{f' from {p.bias.place.name}' if p.bias else ''}; each cube core takes "
+        "a share of the tiles.",
         f"__aicore__ inline void Product{n}()",
         "{",
         f"    constexpr int32_t c0 = {c0}, fractal = 16 * c0;",
@@ -92,6 +95,7 @@ def cube_method(p: CubePhase) -> list[str]:
         f"                        static_cast<uint32_t>(tileN * chunkK * {p.size}));",
         "    }",
         f"    LocalTensor<{kind}> keptB[{MOST_KEPT}];",
+        *_indented(declared(p.bias) if p.bias else [], 4),
         "    int64_t keptPanel = -1;  // whose chunks these are",
         f"    const int64_t chunkM = tiling->chunkM{n};",
         f"    const int64_t tilesN = ({p.n} + tileN - 1) / tileN;",
@@ -146,7 +150,9 @@ def _task(p: CubePhase, kind: str) -> list[str]:
         *lines,
         "const int32_t m = AtMost(tileM, high - m0);",
         f"const int32_t n = AtMost(tileN, {p.n} - n0);",
+        "const int32_t rows = m > 1 ? m : 2;  // one alone is read as a vector, not as fractals",
         f"const int32_t chunks = static_cast<int32_t>(({p.k} + chunkK - 1) / chunkK);",
+        *(fetched(p.bias) if p.bias else []),
         f"LocalTensor<{kind}> aChunks[2], bChunks[2];",
         "LocalTensor<float> c[2];",
         "for (int32_t i = 0; i <= chunks; i++) {",
@@ -219,6 +225,7 @@ def _strip(p: CubePhase, kind: str) -> list[str]:
         "const int32_t nFractals = UpTo(width, 16) / 16;",
         "if (chunk == 0) {",
         "    c[at] = cQueue.AllocTensor<float>();",
+        *_indented(tabled(p.bias) if p.bias else [], 4),
         "}",
         "for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {",
         "    const int32_t k = AtMost(tileK, kLength - k0);",
@@ -231,9 +238,9 @@ def _strip(p: CubePhase, kind: str) -> list[str]:
         "    b2Queue.EnQue(b2);",
         f"    a2 = a2Queue.DeQue<{kind}>();",
         f"    b2 = b2Queue.DeQue<{kind}>();",
-        "    Mmad(c[at], a2, b2,",
-        "         MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(width),",
-        "                    static_cast<uint16_t>(k), 0, false, chunk == 0 && k0 == 0));",
+        *_indented(
+            multiplied(_product("false")) if p.bias else _product("chunk == 0 && k0 == 0"), 4
+        ),
         "    if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other",
         "        PipeBarrier<PIPE_M>();",
         "    }",
@@ -243,6 +250,15 @@ def _strip(p: CubePhase, kind: str) -> list[str]:
         "if (chunk == chunks - 1) {",
         *_indented(_result(p), 4),
         "}",
+    ]
+
+
+def _product(fresh: str) -> list[str]:
+    """A step of k; `fresh`: whether the result starts from zero."""
+    return [
+        "Mmad(c[at], a2, b2,",
+        "     MmadParams(static_cast<uint16_t>(rows), static_cast<uint16_t>(width),",
+        f"                static_cast<uint16_t>(k), 0, false, {fresh}));",
     ]
 
 

@@ -86,9 +86,9 @@ Blocking Blocked(const Matrices &x, int64_t tileM, int64_t tileN, int64_t chunk,
     }
     const int64_t tileK = UpTo(Parts(chunk, Parts(chunk, most)), 16);
     const int64_t both = (tileM + tileN) * chunk * x.size, right = tileN * chunk * x.size;
-    int64_t deep = 524288 / both;
+    int64_t deep = kL1 / both;
     deep = deep > (stages > 0 ? stages : 4) ? (stages > 0 ? stages : 4) : deep;
-    int64_t kept = (524288 - deep * both) / right;
+    int64_t kept = (kL1 - deep * both) / right;
     kept = kept > kMostKept ? kMostKept : kept;
     kept = kept > Parts(x.k, chunk) ? Parts(x.k, chunk) : kept;
     kept = x.m > tileM ? kept : 0;

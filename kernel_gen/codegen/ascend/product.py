@@ -4,12 +4,13 @@
                                      cube:   c' = a' @ w                 to the workspace
                                      vector: y = c' + b
 
-A product of plain operands whose result is stored as it is, or after a ReLU, needs the cube only.
+The cube may add b itself, from its bias table. A product of plain operands whose result is stored
+as it is, after a bias from there or after a ReLU, needs the cube only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernel_gen.codegen.ascend.joined import (
     COLUMNS,
@@ -22,7 +23,9 @@ from kernel_gen.codegen.ascend.joined import (
     with_joined,
 )
 from kernel_gen.codegen.ascend.product_axes import ProductAxes, contraction, product_axes
+from kernel_gen.codegen.ascend.product_bias import bias_of
 from kernel_gen.codegen.ascend.shape import Shaped
+from kernel_gen.codegen.ascend.split_nest import SplitNest, lies_along_rows, turned
 from kernel_gen.codegen.ascend.steps import SPACED
 from kernel_gen.codegen.cpu.linear import (
     FlatLoad,
@@ -41,49 +44,16 @@ from kernel_gen.ir.types import TensorType
 _NARROW = (DType.F16, DType.BF16)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitNest:
-    """`prologue` and `epilogue` are nests without products, None where nothing is to do. Their
-    extra buffers follow the nest's own: `left`/`right` are buffers of the operands, `out` that of
-    the result; `lhs`, `rhs` and `result` say where their elements lie."""
-
-    shape: Shaped
-    axes: ProductAxes
-    buffers: tuple[Buffer, ...]
-    prologue: FlatNest | None
-    epilogue: FlatNest | None
-    left: int
-    right: int
-    out: int
-    lhs: Linear
-    rhs: Linear
-    result: Linear
-    relu: bool
-
-
-def _lies_along_rows(axes: ProductAxes, result: Linear) -> bool:
-    """Whether neighbours in memory are elements of one column, as of a convolution's channels."""
-    if axes.m is None or axes.n is None:
-        return False
-    return result.coeff(axes.m).const == 1 and result.coeff(axes.n).const != 1
-
-
-def _turned(parts: SplitNest) -> SplitNest:
-    """The same product with its operands, and so rows and columns of the result, exchanged."""
-    axes = ProductAxes(parts.axes.batch, parts.axes.n, parts.axes.m, parts.axes.k)
-    return replace(
-        parts, axes=axes, left=parts.right, right=parts.left, lhs=parts.rhs, rhs=parts.lhs
-    )
-
-
-def split(shape: Shaped) -> SplitNest | Refusal:
-    """The three parts of a nest with one product."""
-    return _Splitter(shape).run()
+def split(shape: Shaped, *, table: bool = False) -> SplitNest | Refusal:
+    """The three parts of a nest with one product. `table`: what the bias table can add is the
+    product's, not the epilogue's."""
+    return _Splitter(shape, table).run()
 
 
 class _Splitter:
-    def __init__(self, shape: Shaped) -> None:
+    def __init__(self, shape: Shaped, table: bool) -> None:
         self._shape = shape
+        self._table = table
         self._nest = shape.nest
         self._buffers = list(shape.nest.buffers)
         self._before: list[FlatStore] = []
@@ -107,12 +77,15 @@ class _Splitter:
         kind = self._operand_type(c)
         left, lhs = self._operand(c.lhs, kind)
         right, rhs = self._operand(c.rhs, kind)
-        epilogue, out, result, relu = self._result(at)
+        bias = bias_of(nest, at, axes) if self._table else None
+        epilogue, out, result, relu = self._result(at if bias is None else bias.total)
         made = SplitNest(
             self._shape, axes, tuple(self._buffers), self._prologue(), epilogue, left, right, out,
-            lhs, rhs, result, relu,
+            lhs, rhs, result, relu, bias,
         )  # fmt: skip
-        return _turned(made) if _lies_along_rows(axes, result) else made
+        if not lies_along_rows(axes, result):
+            return made
+        return turned(made) if bias is None else split(self._shape)
 
     def _joined(self, at: int, c: Contract) -> SplitNest | Refusal:
         """A product that sums over several axes."""
@@ -146,7 +119,7 @@ class _Splitter:
             replace(self._shape, nest=known), roles, tuple(self._buffers), self._prologue(),
             epilogue, left, right, out, lhs, rhs, result, relu,
         )  # fmt: skip
-        return _turned(made) if _lies_along_rows(roles, result) else made
+        return turned(made) if lies_along_rows(roles, result) else made
 
     def _has_gaps(self, c: Contract) -> bool:
         """Whether an operand is read with gaps along all of its axes, as by a strided window."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.ascend.chunks import COUNT
+from kernel_gen.codegen.ascend.cube_bias import ROOM_BYTES
 from kernel_gen.codegen.ascend.cube_text import CubePhase
 from kernel_gen.codegen.ascend.cube_tiling import CUBE_TILING
 from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants, buffer_names
@@ -27,6 +28,8 @@ from kernel_gen.codegen.ascend.vector_tiling import (
     shares,
 )
 from kernel_gen.ir.loopnest import Buffer
+
+_L1_BYTES = 524288
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ def tiling_text(
             f"constexpr double kMemoryByteCycles = {memory:.5f};",
             f"constexpr double kL2ByteCycles = {l2:.5f};",
             f"constexpr double kCopyByteCycles = {own:.5f};",
+            f"constexpr int64_t kL1 = {_operand_bytes(plan)};  // bytes of L1 for operands",
             CUBE_TILING,
         ]
     if plan.parts:
@@ -107,6 +111,12 @@ def tiling_text(
     lines += [*_tuned(plan.dims, tuned), "}  // namespace", ""]
     lines += _function(plan, symbol, limits, lanes, tuned)
     return "\n".join(lines) + "\n"
+
+
+def _operand_bytes(plan: KernelPlan) -> int:
+    """Bytes of L1 less what a bias takes."""
+    biased = any(isinstance(s, CubePhase) and s.bias is not None for s in plan.sections)
+    return _L1_BYTES - (ROOM_BYTES if biased else 0)
 
 
 def _tuned(dims: Sequence[str], tuned: Sequence[TunedPoint]) -> list[str]:

@@ -366,6 +366,115 @@ ENTRY(operand_memory)
     LocalTensor<half> a = l1.Get<half>();
     Mmad(l0c.Get<float>(), a, a, MmadParams(16, 16, 16, 0, false, true));
 }
+// A product of one fractal each, with a bias of `type` that comes from L1 to `at` B of the table.
+template <typename T>
+struct Biased {
+    Biased(uint32_t from, uint32_t to)
+    {
+        pipe.InitBuffer(l1, 1024);
+        pipe.InitBuffer(table, 1024);
+        pipe.InitBuffer(l0a, 512);
+        pipe.InitBuffer(l0b, 512);
+        pipe.InitBuffer(l0c, 1024);
+        Fill(l1.Get<T>(), InitConstValueParams<T>(1, 32, 0, T{}));
+        a = l0a.Get<half>();
+        b = l0b.Get<half>();
+        c = l0c.Get<float>();
+        Fill(a, InitConstValueParams<half>(1, 1, 0, half(1)));
+        Fill(b, InitConstValueParams<half>(1, 1, 0, half(1)));
+        PipeBarrier<PIPE_ALL>();
+        source = l1.Get<T>()[from];
+        bias = table.Get<float>()[to];
+    }
+    TPipe pipe;
+    TBuf<QuePosition::C1> l1;
+    TBuf<QuePosition::C2> table;
+    TBuf<QuePosition::A2> l0a;
+    TBuf<QuePosition::B2> l0b;
+    TBuf<QuePosition::CO1> l0c;
+    LocalTensor<T> source;
+    LocalTensor<float> bias, c;
+    LocalTensor<half> a, b;
+    const DataCopyParams once{1, 1, 0, 0};
+    const MmadParams from{16, 16, 16, 0, true, false};
+};
+ENTRY(sound_bias)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<half> product(16, 32);
+    DataCopy(product.bias, product.source, product.once);
+    PipeBarrier<PIPE_ALL>();
+    Mmad(product.c, product.a, product.b, product.bias, product.from);
+}
+ENTRY(capacity_table)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    TPipe pipe;
+    TBuf<QuePosition::C2> table;
+    pipe.InitBuffer(table, 1088);
+}
+ENTRY(table_alignment)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<float> product(0, 8);
+    DataCopy(product.bias, product.source, product.once);
+    PipeBarrier<PIPE_ALL>();
+}
+ENTRY(table_source_alignment)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<half> product(8, 0);
+    DataCopy(product.bias, product.source, product.once);
+    PipeBarrier<PIPE_ALL>();
+}
+ENTRY(table_type)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<bfloat16_t> product(0, 0);
+    DataCopy(product.bias, product.source, product.once);
+    PipeBarrier<PIPE_ALL>();
+}
+ENTRY(table_memory)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<half> product(0, 0);
+    DataCopy(product.l0c.Get<float>(), product.source, product.once);
+}
+ENTRY(table_uninitialised)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<half> product(0, 0);
+    Mmad(product.c, product.a, product.b, product.bias, product.from);
+}
+ENTRY(race_table)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<half> product(0, 0);
+    DataCopy(product.bias, product.source, product.once);
+    Mmad(product.c, product.a, product.b, product.bias, product.from);
+}
+ENTRY(bias_alignment)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<float> product(0, 16);
+    DataCopy(product.bias, product.source, product.once);
+    PipeBarrier<PIPE_ALL>();
+    Mmad(product.c, product.a, product.b, product.bias, product.from);
+}
+ENTRY(bias_memory)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<float> product(0, 0);
+    Mmad(product.c, product.a, product.b, product.source, product.from);
+}
+ENTRY(bias_type)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Biased<int32_t> product(0, 0);
+    DataCopy(product.table.Get<int32_t>(), product.source, product.once);
+    PipeBarrier<PIPE_ALL>();
+    Mmad(product.c, product.a, product.b, product.table.Get<int32_t>(), product.from);
+}
 ENTRY(repeat_limit)
 {
     Loaded in(x);

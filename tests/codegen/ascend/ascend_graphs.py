@@ -94,15 +94,17 @@ def transposed(*shape: int | str) -> Graph:
 
 
 def linear(m: int | str, k: int, n: int, dtype: DType = F16, after: str = "") -> Graph:
-    """x @ wᵀ, then an op."""
+    """x @ wᵀ, then a bias, an op or both: "bias_relu"."""
 
     def build(b: GraphBuilder) -> int:
         x, w = b.input(tensor(m, k, dtype=dtype)), b.input(tensor(n, k, dtype=dtype))
         made = b.op("linear", x, w)
-        if after == "bias_gelu":
+        if after.startswith("bias"):
             made = b.op("add", made, b.input(tensor(n, dtype=dtype)))
-            return b.op("gelu", made, approximate="none")
-        return b.op(after, made) if after else made
+        op = after.removeprefix("bias").removeprefix("_")
+        if op == "gelu":
+            return b.op(op, made, approximate="none")
+        return b.op(op, made) if op else made
 
     return graph(build, *([m] if isinstance(m, str) else []))
 

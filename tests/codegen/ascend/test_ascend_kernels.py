@@ -7,13 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernel_gen.codegen.ascend.registry import templates
+from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from tests.codegen.ascend import ascend_graphs as g
 from tests.codegen.ascend.ascend_run import (
+    CHIP,
     AscendKernel,
     check_graph,
+    generated,
     lowered,
     schedule_of,
 )
@@ -66,6 +70,12 @@ KERNELS: dict[str, Graph] = {
     "batched": g.matmul((3, 20, 50), (3, 50, 33)),
     "tall_tiles": g.matmul((270, 331), (331, 245)),
     "linear_relu": g.linear(70, 130, 50, after="relu"),
+    "linear_bias": g.linear(70, 130, 50, after="bias"),
+    "linear_bias_relu": g.linear(300, 300, 700, after="bias_relu"),
+    "linear_bias_f32": g.linear(70, 130, 49, dtype=F32, after="bias_relu"),
+    "linear_bias_bf16": g.linear(70, 130, 50, dtype=BF16, after="bias_relu"),
+    "linear_bias_row": g.linear(1, 300, 50, after="bias"),
+    "linear_row": g.linear(1, 300, 50),
     "linear_gelu": g.linear(70, 130, 50, after="bias_gelu"),
     "convolution_1x1": g.convolution(2, 40, 24, 9, 1),
     "convolution_1x1_sigmoid": g.convolution(2, 40, 24, 9, 1, after="sigmoid"),
@@ -100,6 +110,36 @@ def test_kernel_is_right(name: str, tmp_path: Path) -> None:
     assert not isinstance(kernel, Refusal), kernel.sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "others"),
+    [
+        ("linear_bias_relu", "table", ["vector"]),
+        ("linear_gelu", "table", ["table", "vector"]),
+        ("linear_bias_bf16", None, [None]),  # the table takes no bf16
+        ("convolution_1x1", None, []),
+    ],
+)
+def test_a_bias_is_a_choice_where_the_table_takes_it(
+    name: str, first: str | None, others: list[str | None]
+) -> None:
+    made = lowered(KERNELS[name])
+    assert not isinstance(made, Refusal)
+    target = npu_target(CHIP)
+    template = next(t for t in templates(target) if t.name == "cube")
+    seeds = template.space(made.nest, target).seeds
+    assert [dict(seed).get("bias") for seed in seeds] == [first, *others]
+
+
+def test_a_product_with_bias_and_relu_needs_no_vector_core() -> None:
+    made = lowered(KERNELS["linear_bias_relu"])
+    assert not isinstance(made, Refusal)
+    for who, alone in (("table", True), ("vector", False)):
+        schedule = schedule_of(made.nest, bias=who)
+        assert not isinstance(schedule, Refusal)
+        text = generated(made.nest, schedule, CHIP, "k").files[0][1]
+        assert ("KERNEL_TYPE_AIC_ONLY" in text) == alone
+
+
 def test_powers_at_the_edges_are_those_of_the_standard(tmp_path: Path) -> None:
     """C's pow (ISO C, F.10.4.4): zeros, infinities, NaN, negative bases, exponents between."""
     edges = np.array(
@@ -132,6 +172,10 @@ def test_powers_at_the_edges_are_those_of_the_standard(tmp_path: Path) -> None:
         ("tall_tiles", {"tileM": 128, "tileN": 64, "stages": 4}),
         ("tall_tiles", {"tileM": 32, "tileN": 208, "stages": 2}),
         ("norm_relu_matmul", {"tileM": 16, "tileN": 64}),
+        ("linear_bias_relu", {"bias": "vector"}),
+        ("linear_bias_relu", {"tileM": 64, "tileN": 96, "stages": 2}),
+        ("linear_bias_f32", {"tileN": 32}),
+        ("linear_gelu", {"bias": "vector"}),
     ],
 )
 def test_other_schedules_are_right(

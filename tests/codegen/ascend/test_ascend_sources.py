@@ -18,9 +18,10 @@ _SYMBOL = "fused_kernel"
 _PUBLIC = """
 Abs Add Adds AllocTensor BinaryRepeatParams Brcb BrcbRepeatParams Cast Compare CompareScalar
 CreateVecIndex CrossCoreSetFlag CrossCoreWaitFlag DataCopy DataCopyExtParams DataCopyPad
-DataCopyPadExtParams DeQue Div Duplicate EnQue Exp FetchEventID Fill Fixpipe FixpipeParamsV220
-FreeTensor FusedMulAdd Gather Get GetBlockIdx GetBlockNum GetPhyAddr GetTPipePtr GetTaskRatio
-GetValue GlobalTensor InitBuffer InitConstValueParams KERNEL_TASK_TYPE_DEFAULT Ln LoadData
+DataCopyPadExtParams DataCopyParams DeQue Div Duplicate EnQue Exp FetchEventID Fill Fixpipe
+FixpipeParamsV220 FreeTensor FusedMulAdd Gather Get GetBlockIdx GetBlockNum GetPhyAddr GetTPipePtr
+GetTaskRatio GetValue GlobalTensor InitBuffer InitConstValueParams KERNEL_TASK_TYPE_DEFAULT Ln
+LoadData
 LoadData2DParams LoadData2dTransposeParams LoadDataWithTranspose LocalTensor Max Maxs Min Mins
 Mmad MmadParams Mul Muls Nd2NzParams Not Or And PipeBarrier ReinterpretCast Reset Select SetFlag
 SetGlobalBuffer SetValue ShiftLeft ShiftRight Sqrt Sub SyncAll TBuf TPipe TQue
@@ -44,7 +45,7 @@ def _source(name: str) -> KernelSource:
     [
         "bias", "layer_norm", "log_softmax", "sum_all", "argmax", "transposed", "concat_tails",
         "remainder_i32_rows", "gathered", "rows_of_a_table", "every_other_padded", "matmul",
-        "linear_gelu", "convolution_3x3",
+        "linear_gelu", "linear_bias_relu", "convolution_3x3",
     ],
 )  # fmt: skip
 def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ std::unordered_map<std::string, double *> FieldsOf(Chip &chip)
         {"l0a_start", &chip.l0a_start},
         {"l0b_rate", &chip.l0b_rate},
         {"l0b_start", &chip.l0b_start},
+        {"bt_rate", &chip.bt_rate},
+        {"bt_start", &chip.bt_start},
         {"fix_rate", &chip.fix_rate},
         {"fix_start", &chip.fix_start},
         {"mmad_start", &chip.mmad_start},

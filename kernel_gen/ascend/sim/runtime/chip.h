@@ -36,6 +36,7 @@ struct Chip {
     double copy_issue = 0;                   // per copy instruction, in its pipe
     double ub_rate = 0, ub_start = 0;        // UB to UB
     double l0a_rate = 0, l0a_start = 0, l0b_rate = 0, l0b_start = 0;  // L1 to L0
+    double bt_rate = 0, bt_start = 0;  // L1 to the bias table, source bytes
     double fix_rate = 0, fix_start = 0;  // elements per cycle out of L0C
     double mmad_start = 0;
     double block_start = 0;  // per block, before its first instruction

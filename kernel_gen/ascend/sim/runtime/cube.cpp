@@ -15,6 +15,7 @@ namespace
 
 constexpr uint32_t kSide = 16;
 constexpr uint64_t kFractal = 512;
+constexpr uint64_t kBiasAlign = 128;  // where a product finds its bias
 constexpr uint32_t kOrderedFractals = 10;  // results of fewer need a PipeBarrier<PIPE_M>
 
 uint64_t Up(uint64_t n, uint64_t unit)
@@ -67,12 +68,16 @@ uint64_t BOffset(uint32_t k, uint32_t column, uint32_t columns, uint32_t c0)
 }
 
 // The left input as rows of m, and the right one as rows of k. In fractals of both, k runs along
-// blocks of 32 B.
+// blocks of 32 B. A left input of one row is no fractals but a vector: the chip multiplies it so.
 template <typename T>
 std::vector<T> LeftRows(const uint8_t *bytes, Type type, uint32_t m, uint32_t k)
 {
     const uint32_t size = SizeOf(type), c0 = 32 / size;
     std::vector<T> dense(uint64_t{m} * k);
+    if (m == 1) {
+        Numbers(type, bytes, dense.data(), k);
+        return dense;
+    }
     for (uint32_t row = 0; row < m; ++row) {
         for (uint32_t at = 0; at < k; at += c0) {
             Numbers(type, bytes + AOffset(row, at, k, c0) * size,
@@ -133,7 +138,8 @@ void Product(uint8_t *c_bytes, const std::vector<T> &a, const std::vector<T> &b,
     }
 }
 
-bool ValidTypes(const Operand &c, const Operand &a, const Operand &b, Where where)
+bool ValidTypes(const Operand &c, const Operand &a, const Operand &b, const Operand *bias,
+                Where where)
 {
     const bool integer = a.type == Type::I8 && b.type == Type::I8 && c.type == Type::I32;
     const bool real = a.type == b.type && c.type == Type::F32 &&
@@ -142,6 +148,18 @@ bool ValidTypes(const Operand &c, const Operand &a, const Operand &b, Where wher
         Sim().Fail("unsupported-type", where,
                    Format("Mmad: no product of %s and %s into %s", NameOf(a.type), NameOf(b.type),
                           NameOf(c.type)));
+    }
+    if (bias != nullptr && bias->type != c.type) {
+        Sim().Fail("unsupported-type", where,
+                   Format("Mmad: a bias of %s for a result of %s", NameOf(bias->type),
+                          NameOf(c.type)));
+        return false;
+    }
+    if (bias != nullptr && bias->memory != Memory::BT && bias->memory != Memory::L0C) {
+        Sim().Fail("operand-memory", where,
+                   Format("Mmad with a bias in %s: expected the bias table or L0C",
+                          NameOf(bias->memory)));
+        return false;
     }
     if (a.memory != Memory::L0A || b.memory != Memory::L0B || c.memory != Memory::L0C) {
         Sim().Fail("operand-memory", where,
@@ -161,11 +179,21 @@ bool TouchProduct(Instruction &instruction, const Operand &c, const Operand &a, 
     const bool even = p.k_even && size == 4;  // k is padded to a whole 16
     const uint64_t k1 = Up(p.k, even ? 16 : 32 / size) * (even ? 2 : 1);
     const uint64_t result = m1 * n1 * kSide * kSide * 4;
-    return Reads(instruction, a, a.at, m1 * k1 * kFractal, kFractal) &&
+    const uint64_t left = p.m == 1 ? uint64_t{p.k} * size : m1 * k1 * kFractal;
+    return Reads(instruction, a, a.at, left, kFractal) &&
            Reads(instruction, b, b.at, n1 * k1 * kFractal, kFractal) &&
-           (start == nullptr || Reads(instruction, *start, start->at, p.n * 4, 64)) &&
+           (start == nullptr || Reads(instruction, *start, start->at, p.n * 4, kBiasAlign)) &&
            (start != nullptr || p.zero || Reads(instruction, c, c.at, result, 64)) &&
            Writes(instruction, c, c.at, result, 64);
+}
+
+// What a product starts from: a bias in the table, by operand or by flag; null: C or zero.
+const Operand *StartOf(const Operand *bias, const Operand &table, const MatrixMultiply &p)
+{
+    if (bias != nullptr) {
+        return bias->memory == Memory::BT ? bias : nullptr;
+    }
+    return p.from_bias && !p.zero ? &table : nullptr;
 }
 
 }  // namespace
@@ -174,7 +202,7 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
               const MatrixMultiply &p, Where where)
 {
     Simulation &sim = Sim();
-    if (p.m == 0 || p.n == 0 || p.k == 0 || !ValidTypes(c, a, b, where)) {
+    if (p.m == 0 || p.n == 0 || p.k == 0 || !ValidTypes(c, a, b, bias, where)) {
         return;
     }
     if (p.m > 4095 || p.n > 4095 || p.k > 4095) {
@@ -191,7 +219,7 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
         Acquire(core, Pipe::M, ReleaseOf(core, Pipe::FIX));
     }
     const Operand table{Memory::BT, c.type, 0, 0, static_cast<uint64_t>(sim.chip.capacity[5])};
-    const Operand *start = bias != nullptr ? bias : p.from_bias && !p.zero ? &table : nullptr;
+    const Operand *start = StartOf(bias, table, p);
     if (sim.rules && !TouchProduct(instruction, c, a, b, start, p)) {
         return;
     }

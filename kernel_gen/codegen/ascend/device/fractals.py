@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 FRACTALS: dict[str, str] = {
+    "CopyRow": """\
+// One row of `cols` elements to L1 as it lies, with zeros up to a block beyond the last one.
+template <typename T>
+__aicore__ inline void CopyRow(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t cols)
+{
+    Fill(d[UpTo(cols, kBlock<T>)], InitConstValueParams<T>(1, 1, 0, T{}));
+    const uint16_t all = static_cast<uint16_t>(cols);
+    DataCopy(d, x, Nd2NzParams(1, 1, all, 0, all, 1, 1, 0));
+}""",
     "CopyFractals": """\
 // `rows` rows of `cols` elements to columns of fractals in L1, with rows rounded up to 16: those
 // beyond are zero.

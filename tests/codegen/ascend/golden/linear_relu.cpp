@@ -95,6 +95,7 @@ public:
                 const int64_t n0 = left % tilesN * tileN;
                 const int32_t m = AtMost(tileM, high - m0);
                 const int32_t n = AtMost(tileN, 33 - n0);
+                const int32_t rows = m > 1 ? m : 2;  // one alone is read as a vector, not as fractals
                 const int32_t chunks = static_cast<int32_t>((40 + chunkK - 1) / chunkK);
                 LocalTensor<half> aChunks[2], bChunks[2];
                 LocalTensor<float> c[2];
@@ -154,7 +155,7 @@ public:
                             a2 = a2Queue.DeQue<half>();
                             b2 = b2Queue.DeQue<half>();
                             Mmad(c[at], a2, b2,
-                                 MmadParams(static_cast<uint16_t>(m), static_cast<uint16_t>(width),
+                                 MmadParams(static_cast<uint16_t>(rows), static_cast<uint16_t>(width),
                                             static_cast<uint16_t>(k), 0, false, chunk == 0 && k0 == 0));
                             if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other
                                 PipeBarrier<PIPE_M>();

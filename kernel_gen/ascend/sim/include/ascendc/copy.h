@@ -15,6 +15,12 @@ inline void CopyBursts(const D &dst, const S &src, const AscendC::DataCopyParams
 }
 
 template <typename D, typename S>
+inline void CopyTable(const D &dst, const S &src, const AscendC::DataCopyParams &p, Where where)
+{
+    CopyToTable(dst.Sim(), src.Sim(), {p.blockCount, p.blockLen, p.srcStride, p.dstStride}, where);
+}
+
+template <typename D, typename S>
 inline void CopyCount(const D &dst, const S &src, uint64_t bytes, Where where)
 {
     Copy c{Op::DataCopy, dst.Sim(), src.Sim(), 1, static_cast<uint32_t>(bytes / 32 * 32), 0, 0};
@@ -66,7 +72,19 @@ inline void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                      const DataCopyParams &repeatParams,
                      gafsim::Where where = gafsim::Where::Here())
 {
-    gafsim::CopyBursts(dst, src, repeatParams, where);
+    if (dst.Sim().memory == gafsim::Memory::BT) {
+        gafsim::CopyTable(dst, src, repeatParams, where);
+    } else {
+        gafsim::CopyBursts(dst, src, repeatParams, where);
+    }
+}
+// Of two types: to the bias table, with conversion.
+template <typename T, typename U>
+inline void DataCopy(const LocalTensor<T> &dst, const LocalTensor<U> &src,
+                     const DataCopyParams &repeatParams,
+                     gafsim::Where where = gafsim::Where::Here())
+{
+    gafsim::CopyTable(dst, src, repeatParams, where);
 }
 
 // Lengths in bytes; gaps in bytes in GM and in blocks of 32 B in UB, from end to start.

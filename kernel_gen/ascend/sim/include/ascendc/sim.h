@@ -171,6 +171,13 @@ struct Copy {
 };
 void CopyBlocks(const Copy &c, Where where);
 
+// Blocks of L1 to the bias table, halves as floats: lengths in 64 B of the source, gaps of the
+// table in 64 B, of L1 in 32 B.
+struct TableCopy {
+    uint32_t blocks, length, src_gap, dst_gap;
+};
+void CopyToTable(const Operand &dst, const Operand &src, const TableCopy &p, Where where);
+
 // Matrices of GM as fractals in L1: rows of 32 B, `c0_stride` between columns of blocks,
 // `row_stride` between rows, both in blocks of 32 B.
 struct NdToNz {
