@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gen.fusion.execute import execute
-from kernel_gen.fusion.noise import Noise
+from kernel_gen.executor.execute import execute
+from kernel_gen.executor.noise import Noise
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Contract, LoopNest
 from kernel_gen.ir.types import TensorType

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernel_gen.codegen.cpu.matmul import MatmulTemplate
 from kernel_gen.errors import Refusal
-from kernel_gen.fusion.execute import execute
+from kernel_gen.executor.execute import execute
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.target import Target

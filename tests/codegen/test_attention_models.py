@@ -11,10 +11,10 @@ import transformers
 
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.errors import Refusal
+from kernel_gen.executor.execute import execute
 from kernel_gen.frontend.capture import capture
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import Limits, candidates
-from kernel_gen.fusion.execute import execute
 from kernel_gen.fusion.judge import Candidate
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.arrays import Array, numpy_dtype

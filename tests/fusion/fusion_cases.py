@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernel_gen.errors import Refusal
-from kernel_gen.fusion.execute import execute
+from kernel_gen.executor.execute import execute
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_gen.errors import Refusal
+from kernel_gen.executor.execute import execute
 from kernel_gen.frontend import capture
 from kernel_gen.frontend.torch_run import constant_tensor, run
 from kernel_gen.fusion.apply_rules import apply_rules
-from kernel_gen.fusion.execute import execute
 from kernel_gen.fusion.fold_norms import holds_norm
 from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import constant_nodes, make_group

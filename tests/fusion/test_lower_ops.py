@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fusion_cases import F32, I64, check, single, tensor, whole
 
-from kernel_gen.fusion.execute import execute
+from kernel_gen.executor.execute import execute
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.types import TensorType, ValueDomain
@@ -170,7 +170,7 @@ def test_symbolic_rows_run_at_any_extent():
     import numpy as np
     from fusion_cases import whole
 
-    from kernel_gen.fusion.execute import execute
+    from kernel_gen.executor.execute import execute
     from kernel_gen.ir.types import Sym
 
     b = GraphBuilder()

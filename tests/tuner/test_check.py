@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tuner_nests import buffer, scale_nest, sum_nest, threshold_nest
 
-from kernel_gen.fusion.execute import execute
+from kernel_gen.executor.execute import execute
 from kernel_gen.fusion.lower import Lowered, lower
 from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.builder import GraphBuilder

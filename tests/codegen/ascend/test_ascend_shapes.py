@@ -12,7 +12,7 @@ from kernel_gen.codegen.ascend.launch import build_tiler
 from kernel_gen.codegen.ascend.tiling_text import TunedPoint
 from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.errors import Refusal
-from kernel_gen.fusion.execute import execute
+from kernel_gen.executor.execute import execute
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph

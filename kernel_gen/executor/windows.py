@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from kernel_gen.fusion.grid import Range
+from kernel_gen.executor.grid import Range
 from kernel_gen.ir.index import AxisTerm, Index, axis_index
 
 

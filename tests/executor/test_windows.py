@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from kernel_gen.fusion.windows import bordered, strided
+from kernel_gen.executor.windows import bordered, strided
 from kernel_gen.ir.index import FloorDiv, Index, axis_index, make_index
 
 AXES = {"i": (1, 4), "j": (0, 3), "k": (2, 4)}

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kernel_gen.fusion.execute import execute
-from kernel_gen.fusion.grid import pieces, reduce_cut, store_cuts
-from kernel_gen.fusion.windows import window
+from kernel_gen.executor.execute import execute
+from kernel_gen.executor.grid import pieces, reduce_cut, store_cuts
+from kernel_gen.executor.windows import window
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import Index, axis_index
 from kernel_gen.ir.loopnest import (

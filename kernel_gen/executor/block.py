@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel_gen.fusion.fold import fold
-from kernel_gen.fusion.grid import Range, closure, pieces, reduce_cut
-from kernel_gen.fusion.noise import Noise
-from kernel_gen.fusion.windows import bordered, strided, window
+from kernel_gen.executor.fold import fold
+from kernel_gen.executor.grid import Range, closure, pieces, reduce_cut
+from kernel_gen.executor.noise import Noise
+from kernel_gen.executor.windows import bordered, strided, window
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE

@@ -1,0 +1,1 @@
+"""Nests run in NumPy: what kernels are checked against. It shares nothing with what lowers them."""
