@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.ops import OpWriter, Value, literal_text
+from kernel_gen.codegen.cpu.ops import OpWriter
+from kernel_gen.codegen.cpu.value import Value, literal_text
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, value_type, vector_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType

@@ -19,10 +19,11 @@ from collections.abc import Iterable
 from kernel_gen.codegen.cpu.address import Addresses
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, flat_operands, own_axes
 from kernel_gen.codegen.cpu.narrow import cast_source, compared_position
-from kernel_gen.codegen.cpu.ops import COMPARE, OpWriter, Value
+from kernel_gen.codegen.cpu.ops import COMPARE, OpWriter
 from kernel_gen.codegen.cpu.reads import Reader
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, Lanes, vector_type
 from kernel_gen.codegen.cpu.writes import Writer
 from kernel_gen.errors import InternalError

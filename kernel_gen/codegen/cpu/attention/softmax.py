@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu import vecmath
 from kernel_gen.codegen.cpu.attention.frame import Frame
-from kernel_gen.codegen.cpu.ops import Value, literal_text
 from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.value import Value, literal_text
 from kernel_gen.ir.dtype import DType
 
 _NEGATIVE = float("-inf")
