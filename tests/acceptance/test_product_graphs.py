@@ -6,10 +6,10 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from kernel_gen.errors import InvalidInput
+from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.acceptance.forcing import Forcing
 from tests.acceptance.product_graphs import product_program
-from tests.fixtures.compilers import patient_compiler
 
 _FEW = 8  # programs of one object
 
@@ -29,14 +29,12 @@ def _many(isa: str, first: int, count: int) -> list[ParameterSet]:
         *_many("x86-64-v4", 300, 8),
     ],
 )
-def test_random_programs_around_products(
-    tmp_path_factory: pytest.TempPathFactory, isa: str, seeds: range
-) -> None:
+def test_random_programs_around_products(kept_compiler: Compiler, isa: str, seeds: range) -> None:
     try:
         target = host_target(isa)
     except InvalidInput as missing:
         pytest.skip(str(missing))
-    forcing = Forcing(patient_compiler(tmp_path_factory.mktemp("products")), target)
+    forcing = Forcing(kept_compiler, target)
     for seed in seeds:
         forcing.add(*product_program(seed))
     forcing.build()

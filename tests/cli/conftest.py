@@ -13,7 +13,6 @@ import pytest
 
 from graph_autofusion.cli import main
 from kernel_gen.runtime.build import Compiler
-from tests.fixtures.compilers import patient_compiler
 from tests.fixtures.server import Service, running, settings
 
 
@@ -54,8 +53,8 @@ def gaf(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture(scope="session")
-def gaf_compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return patient_compiler(tmp_path_factory.mktemp("gaf-objects"))
+def gaf_compiler(kept_compiler: Compiler) -> Compiler:
+    return kept_compiler
 
 
 @pytest.fixture

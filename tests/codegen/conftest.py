@@ -1,4 +1,4 @@
-"""Fixtures of the code generator's tests: a compiler with a fresh cache, instruction-set levels."""
+"""Fixtures of the code generator's tests: a compiler, instruction-set levels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.target import Target
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
-from tests.fixtures.compilers import patient_compiler
 
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 
@@ -20,8 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return patient_compiler(tmp_path_factory.mktemp("codegen"))
+def compiler(kept_compiler: Compiler) -> Compiler:
+    return kept_compiler
 
 
 @pytest.fixture(scope="session", params=LEVELS)

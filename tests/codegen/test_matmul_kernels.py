@@ -14,6 +14,7 @@ from kernel_gen.errors import InvalidInput, Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Artifact
 from kernel_gen.schedule.schedule import Choice, Point, Schedule
@@ -26,12 +27,11 @@ from tests.codegen.matmul_nests import (
     sections,
 )
 from tests.codegen.matmul_run import TEMPLATE, Bench, Check
-from tests.fixtures.compilers import patient_compiler
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(patient_compiler(tmp_path_factory.mktemp("matmul")), host_target())
+@pytest.fixture(scope="session")
+def bench(compiler: Compiler) -> Bench:
+    return Bench(compiler, host_target())
 
 
 SHAPES = [

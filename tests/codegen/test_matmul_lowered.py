@@ -15,17 +15,17 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import InputKind
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.types import TensorType
+from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.codegen.matmul_nests import operands
 from tests.codegen.matmul_run import TEMPLATE, Bench, Check, poisoned
-from tests.fixtures.compilers import patient_compiler
 
 OUTPUT = BufferRole.OUTPUT
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(patient_compiler(tmp_path_factory.mktemp("lowered")), host_target())
+@pytest.fixture(scope="session")
+def bench(compiler: Compiler) -> Bench:
+    return Bench(compiler, host_target())
 
 
 class _Program:

@@ -19,11 +19,7 @@ from kernel_gen.frontend.files import read_model
 from kernel_gen.frontend.onnx.reading import OPSETS
 from tests.models.zoo import case
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("models"),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 # Up to 17 by torch's old exporter, from 18 by its new one.
 _OPSET = {
     "ResNet-50": 13,
