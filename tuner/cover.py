@@ -20,10 +20,12 @@ from tuner.cover_problem import Cover as Cover
 from tuner.cover_problem import CoverOption as CoverOption
 from tuner.cover_problem import Overheads as Overheads
 from tuner.cover_problem import Problem, cycles
+from tuner.cover_sections import by_sections
 
 # A free option still costs this much in the model, so that none is chosen that nobody reads.
 _NOTHING_US = 1e-6
 _SHORTEST_SECONDS = 0.5  # of one call of the solver, though the time is up
+_LONG = 4000  # options that the solver still takes as one problem, in about a second
 _FEASIBLE = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 
 
@@ -40,12 +42,17 @@ def best_covers(
     Options of `forbidden` groups are left out. Values that depend on constants only cost nothing:
     the plan's first group makes those that are read (`FrameworkGroup.is_constant`). The covers are
     optimal if the solver needs less than `seconds` for all of them together (a program of a hundred
-    ops takes a fraction of a second), else the best it has met. Raises InvalidInput if there is no
-    cover at all.
+    ops takes a fraction of a second), else the best it has met. A long program gets one cover,
+    optimal in each of its sections. Raises InvalidInput if there is no cover at all.
     """
     problem = Problem(program, options, frozenset(forbidden), overheads or Overheads())
     if not problem.needed and not problem.effects:
         return [problem.cover([])]  # every output is an input or a constant
+    if len(options) > _LONG:
+        choices = (by_sections(problem, seconds, _choice), problem.start())
+        found = [problem.cover(chosen) for chosen in choices if chosen is not None]
+        if found:
+            return [min(found, key=lambda cover: sum(problem.weighed[p] for p in cover.chosen))]
     solver = _Solver(problem, seconds)
     covers: list[Cover] = []
     while len(covers) < k:
@@ -59,6 +66,11 @@ def best_covers(
     return covers
 
 
+def _choice(problem: Problem, seconds: float) -> list[int] | None:
+    """The cheapest choice that is met in time."""
+    return _Solver(problem, seconds, shortest=0.0).next_cover(required=False)
+
+
 class _QuietHighs(highspy.Highs):
     """HiGHS without its banner, which the constructor prints as it enables callbacks."""
 
@@ -70,8 +82,10 @@ class _QuietHighs(highspy.Highs):
 class _Solver:
     """The integer program; rows are added as covers are found or cut off."""
 
-    def __init__(self, problem: Problem, seconds: float) -> None:
-        self._problem = problem
+    def __init__(
+        self, problem: Problem, seconds: float, shortest: float = _SHORTEST_SECONDS
+    ) -> None:
+        self._problem, self._shortest = problem, shortest
         self._model = _QuietHighs()  # type: ignore[no-untyped-call]
         self._end = time.monotonic() + seconds
         self._model.setOptionValue("mip_rel_gap", 0.0)
@@ -88,7 +102,7 @@ class _Solver:
         """The cheapest choice that no row forbids; None if there is none, or none was met in
         time and it is not `required`."""
         while True:
-            left = max(self._end - time.monotonic(), _SHORTEST_SECONDS)
+            left = max(self._end - time.monotonic(), self._shortest)
             chosen = self._solve(left, required=required)
             if chosen is None:
                 return None

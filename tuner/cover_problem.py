@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import heapq
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.errors import InvalidInput
@@ -79,11 +80,42 @@ class Problem:
         self.needed = {o.value for o in program.outputs} - free
         self.reads = [frozenset(o.group.inputs) - free for o in options]
         self.makes = [frozenset(o.group.outputs) - free for o in options]
-        self.makers: dict[int, list[int]] = {}
-        for position, values in enumerate(self.makes):
-            for value in values:
-                self.makers.setdefault(value, []).append(position)
-        self.effects = _runners(program, options)
+        self.makers = _makers(self.makes)
+        runners = _runners(program, options)
+        self.effect_nodes, self.effects = list(runners), list(runners.values())
+
+    def part(self, positions: Sequence[int], needed: set[int], inside: Collection[int]) -> Problem:
+        """The same with the options at `positions` only, which are counted anew: to make `needed`
+        of the values `inside`, with all others there. Of effects, those that they may have."""
+        place = {position: new for new, position in enumerate(positions)}
+        part = copy.copy(self)
+        part.options = [self.options[p] for p in positions]
+        part.costs = [self.costs[p] for p in positions]
+        part.weighed = [self.weighed[p] for p in positions]
+        part.barred = [place[p] for p in self.barred if p in place]
+        part.needed = needed
+        part.reads = [self.reads[p].intersection(inside) for p in positions]
+        part.makes = [self.makes[p] for p in positions]
+        part.makers = _makers(part.makes)
+        users = [[place[p] for p in users if p in place] for users in self.effects]
+        kept = [i for i, own in enumerate(users) if own]
+        part.effect_nodes = [self.effect_nodes[i] for i in kept]
+        part.effects = [users[i] for i in kept]
+        return part
+
+    def shape(self, first: int) -> object:
+        """What the choice hangs on, with values counted from `first`: equal for equal layers."""
+
+        def counted(values: Iterable[int]) -> tuple[int, ...]:
+            return tuple(sorted(value - first for value in values))
+
+        options = zip(self.makes, self.reads, self.weighed, self.options, strict=True)
+        return (
+            counted(self.needed),
+            tuple(self.barred),
+            tuple((counted(m), counted(r), w, len(o.group.nodes)) for m, r, w, o in options),
+            tuple(map(tuple, self.effects)),
+        )
 
     def start(self) -> list[int] | None:
         """A choice that makes each value once: of the options that cost least for each of their
@@ -158,7 +190,16 @@ class Problem:
         return "the options cover the program only with groups that wait for each other"
 
 
-def _runners(program: Graph, options: Sequence[CoverOption]) -> list[list[int]]:
+def _makers(makes: Sequence[frozenset[int]]) -> dict[int, list[int]]:
+    """Value -> positions of the options that make it."""
+    found: dict[int, list[int]] = {}
+    for position, values in enumerate(makes):
+        for value in values:
+            found.setdefault(value, []).append(position)
+    return found
+
+
+def _runners(program: Graph, options: Sequence[CoverOption]) -> dict[int, list[int]]:
     """For each framework node, in order, the options that run it."""
     found: dict[int, list[int]] = {
         index: []
@@ -166,9 +207,10 @@ def _runners(program: Graph, options: Sequence[CoverOption]) -> list[list[int]]:
         if spec(node.op).kind is OpKind.FRAMEWORK
     }
     for position, option in enumerate(options):
-        for node in found.keys() & set(option.group.nodes):
-            found[node].append(position)
-    return list(found.values())
+        for node in option.group.nodes:
+            if node in found:
+                found[node].append(position)
+    return found
 
 
 def _topological(before: dict[int, set[int]], options: Sequence[CoverOption]) -> list[int]:

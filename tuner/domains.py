@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernel_gen.ir.arrays import constant_array
-from kernel_gen.ir.graph import Graph, Input, Node
+from kernel_gen.ir.graph import Constant, Graph, Input, Node
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import ValueDomain
 
@@ -33,16 +33,18 @@ _KEEPING = frozenset(("amax", "amin", "maximum", "minimum", "concat", "mean", "c
 _MOVING = frozenset(("reshape", "permute", "expand", "slice", "flip", "gather", "take"))
 _SMALL = ValueDomain(0.0, 1.0, finite=True)  # integers that may end up as positions somewhere
 _POSITIVE = ValueDomain(low=1.0)
+_INDEXING = (OpKind.INDEXED, OpKind.FRAMEWORK)
 _KEEPS_SIGN = frozenset(("add", "mul", "div", "sum", "prod", "reciprocal", "matmul"))
 
 
 def value_domains(graph: Graph) -> tuple[ValueDomain, ...]:
     """One domain per value of `graph`."""
     found = [FREE] * len(graph.values)
+    indexes = any(spec(node.op).kind in _INDEXING for node in graph.nodes)
     for given in graph.inputs:
-        found[given.value] = _input_domain(graph, given)
+        found[given.value] = _input_domain(graph, given, indexes)
     for constant in graph.constants:
-        found[constant.value] = _constant_domain(graph, constant.value)
+        found[constant.value] = _constant_domain(graph, constant)
     for value in _divisors(graph):
         if found[value] in (FREE, _SMALL):
             found[value] = _POSITIVE
@@ -56,18 +58,15 @@ def value_domains(graph: Graph) -> tuple[ValueDomain, ...]:
     return tuple(found)
 
 
-def _input_domain(graph: Graph, given: Input) -> ValueDomain:
-    """The input's domain; integers of unknown meaning stay small where something is indexed."""
+def _input_domain(graph: Graph, given: Input, indexes: bool) -> ValueDomain:
+    """The input's domain; integers of unknown meaning stay small where the program `indexes`."""
     if given.domain != FREE or not graph.type_of(given.value).dtype.is_integer:
         return given.domain
-    indexing = (OpKind.INDEXED, OpKind.FRAMEWORK)
-    risky = any(spec(node.op).kind in indexing for node in graph.nodes)
-    return _SMALL if risky else FREE
+    return _SMALL if indexes else FREE
 
 
-def _constant_domain(graph: Graph, value: int) -> ValueDomain:
-    constant = next(c for c in graph.constants if c.value == value)
-    array = constant_array(constant, graph.type_of(value)).astype(float)
+def _constant_domain(graph: Graph, constant: Constant) -> ValueDomain:
+    array = constant_array(constant, graph.type_of(constant.value)).astype(float)
     if array.size == 0 or array.min() != array.min():
         return FREE
     return ValueDomain(float(array.min()), float(array.max()))

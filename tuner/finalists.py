@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
@@ -51,19 +53,27 @@ class Finalists:
         self._templates = {template.name: template for template in templates}
         self._sources: dict[tuple[str, Schedule], KernelSource] = {}
 
-    def covers(self) -> list[FusionPlan]:
-        """Distinct covers by groups with a measured kernel, most promising first."""
+    def covers(
+        self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None
+    ) -> list[FusionPlan]:
+        """Distinct covers by groups with a measured kernel, most promising first: one at least,
+        the others as far as `seconds` last. `check_stop` is called between them."""
         options = self._costs.options(measured_only=True)
+        end = time.monotonic() + seconds
         found: list[FusionPlan] = []
         for overheads in _VIEWS:
-            found += self._solved(options, overheads)
+            check_stop()
+            left = end - time.monotonic()
+            if found and left <= 0:
+                break
+            found += self._solved(options, overheads, left / 2)
         return list(dict.fromkeys(found))
 
-    def unfused(self) -> FusionPlan | None:
-        """One op per kernel, or the framework where it is faster."""
+    def unfused(self, seconds: float = math.inf) -> FusionPlan | None:
+        """One op per kernel, or the framework where it is faster; met in about `seconds`."""
         options = self._costs.options(measured_only=True)
         single = [option for option in options if self._tasks.is_single(option.group)]
-        solved = self._solved(single, Overheads())
+        solved = self._solved(single, Overheads(), seconds)
         return solved[0] if solved else None
 
     def framework(self) -> FusionPlan | None:
@@ -96,11 +106,12 @@ class Finalists:
         kernels = tuple(self._kernel(group, chosen) for group in fused)
         return Entry(FusionPlan(groups), kernels, expected_us)
 
-    def _solved(self, options: Sequence[CoverOption], overheads: Overheads) -> list[FusionPlan]:
+    def _solved(
+        self, options: Sequence[CoverOption], overheads: Overheads, seconds: float = math.inf
+    ) -> list[FusionPlan]:
+        program, seconds = self._tasks.program, max(0.0, min(_SOLVER_SECONDS, seconds))
         try:
-            covers = best_covers(
-                self._tasks.program, options, k=1, overheads=overheads, seconds=_SOLVER_SECONDS
-            )
+            covers = best_covers(program, options, overheads=overheads, seconds=seconds)
         except InvalidInput:
             return []  # these options alone do not cover the program
         return [cover.plan for cover in covers]

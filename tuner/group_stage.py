@@ -21,7 +21,7 @@ from kernel_gen.runtime.device_names import is_simulated
 from tuner.allocate import Share, allocate, has_untried
 from tuner.archive import Archive
 from tuner.costs import CostBook
-from tuner.cover import CoverOption, best_covers
+from tuner.cover import Cover, CoverOption, best_covers
 from tuner.device import Device
 from tuner.messages import UNTRIED, KernelTask, TaskResult
 from tuner.meter import Meter
@@ -34,7 +34,7 @@ _FIRST_TRIAL_SECONDS = 0.2  # guess before anything was measured
 _UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion, or a hopeful one, needs
 _HOPE = 0.5  # of the time that is predicted for a nest never measured
 _RESOLVE_BATCHES = 4  # batches between two covers once there is nothing untried in the best one
-_SOLVER_SECONDS = 2.0
+_SOLVER_SECONDS, _SOLVER_SHARE = 2.0, 0.1
 
 Progress = Callable[[int, int, float | None], None]
 
@@ -107,7 +107,7 @@ class GroupStage:
     def _solve(self) -> None:
         """Weights from the best cover and from the one without fusion."""
         options = self._costs.options()
-        best = best_covers(self._tasks.program, options, k=1, seconds=_SOLVER_SECONDS)[0]
+        best = self._cover(options)
         self._cover_us = best.cost_us
         weights = self._count(best.plan, 1.0)
         for digest, weight in self._unfused_weights(options).items():
@@ -124,8 +124,7 @@ class GroupStage:
             replace(option, cost_us=_HOPE * option.cost_us) if self._is_guessed(option) else option
             for option in options
         ]
-        cover = best_covers(self._tasks.program, hopeful, k=1, seconds=_SOLVER_SECONDS)[0]
-        return self._count(cover.plan, _UNFUSED_WEIGHT)
+        return self._count(self._cover(hopeful).plan, _UNFUSED_WEIGHT)
 
     def _is_guessed(self, option: CoverOption) -> bool:
         if not isinstance(option.group, FusionGroup):
@@ -135,10 +134,15 @@ class GroupStage:
     def _unfused_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
         single = [option for option in options if self._tasks.is_single(option.group)]
         try:
-            unfused = best_covers(self._tasks.program, single, seconds=_SOLVER_SECONDS)[0]
+            return self._count(self._cover(single).plan, _UNFUSED_WEIGHT)
         except InvalidInput:
             return {}  # rules tie ops together: there is no plan without fusion
-        return self._count(unfused.plan, _UNFUSED_WEIGHT)
+
+    def _cover(self, options: Sequence[CoverOption]) -> Cover:
+        """The best cover, met in a share of what is left of the budget."""
+        self._check_stop()
+        seconds = min(_SOLVER_SECONDS, _SOLVER_SHARE * self._meter.remaining_seconds)
+        return best_covers(self._tasks.program, options, k=1, seconds=seconds)[0]
 
     def _count(self, plan: FusionPlan, weight: float) -> dict[str, float]:
         found: dict[str, float] = {}

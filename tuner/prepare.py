@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.template import Template
@@ -25,9 +25,14 @@ class Prepared:
 
 
 def prepare(
-    graph: Graph, request: JobRequest, templates: Sequence[Template], target: Target
+    graph: Graph,
+    request: JobRequest,
+    templates: Sequence[Template],
+    target: Target,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """Apply the rules and enumerate.
+    """Apply the rules and enumerate. What `check_stop` raises ends it: a long program takes many
+    seconds.
 
     Raises InvalidRules for rules that do not validate, InvalidInput for symbolic shapes: kernels
     are measured at sizes, so a dynamic program is submitted once per size.
@@ -36,7 +41,14 @@ def prepare(
         names = ", ".join(symbol.name for symbol in graph.symbols)
         raise InvalidInput(f"the graph's sizes {names} are symbolic: capture it at fixed sizes")
     ruled = apply_rules(graph, load_rules(request.rules or None), target.kind)
-    found = candidates(ruled.program, tuple(templates), target, ruled.constraints, request.numerics)
+    found = candidates(
+        ruled.program,
+        tuple(templates),
+        target,
+        ruled.constraints,
+        request.numerics,
+        check_stop=check_stop,
+    )
     narrow = target.kind is not DeviceKind.CPU  # cube units take fp16 and bf16 operands
     tasks = make_tasks(ruled.program, found, request.numerics == "strict", narrow)
     return Prepared(tasks, ruled.fired)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -64,13 +65,15 @@ class PlanBench:
         plans: Sequence[Plan | Failure],
         *,
         seconds: float,
+        most_seconds: float = math.inf,
         limits: Limits = THOROUGH,
         timeout_s: float = 30.0,
     ) -> ContestResult:
-        """Checks the plans, and times the right ones interleaved with torch running `graph`."""
+        """Checks the plans, and times the right ones interleaved with torch running `graph`; see
+        `ContestTask`."""
         checked = [self._checked(graph, plan, timeout_s) for plan in plans]
         right = tuple(plan for plan in checked if isinstance(plan, Plan))
-        request = Interleave(graph, right, self._threads, limits, seconds)
+        request = Interleave(graph, right, self._threads, limits, seconds, most_seconds)
         times = self._runner.call(request, seconds + timeout_s + _BASELINE_TIMEOUT_S)
         if isinstance(times, Failure):
             return ContestResult(times, tuple(_lost(plan, times) for plan in checked))
@@ -117,6 +120,7 @@ class ProgramBench(PlanBench):
             task.graph,
             self._assemble(task),
             seconds=task.seconds,
+            most_seconds=task.most_seconds,
             limits=task.limits,
             timeout_s=task.timeout_s,
         )

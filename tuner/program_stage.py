@@ -17,6 +17,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.target import DeviceKind
 from kernel_gen.records import Failure, Measurement, Trial
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.key import PlanKey
@@ -33,6 +34,7 @@ COVER_GROUP, BASELINE_TEMPLATE = "cover", "baseline"
 _NEW_PER_CONTEST = 3
 _CONTEST_SECONDS = 2.5
 _CONTEST_SHARE, _CONTEST_CALLS = 0.5, 5  # of the remaining time, for so many calls of a program
+_COVER_SHARE = 0.2  # of the remaining time, to find covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class Outcome:
 
 
 class ProgramStage:
-    """Runs finalists and keeps the champion. May run several times, as kernels get better."""
+    """Runs finalists and keeps the champion. May run several times, as kernels get better.
+
+    `entrant_seconds` is what a plan of a contest is expected to take before there was one."""
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class ProgramStage:
         meter: Meter,
         check_stop: Callable[[], None],
         first_number: int = 0,
+        entrant_seconds: float = 0.0,
     ) -> None:
         self._graph, self._program, self._key = graph, program, key
         self._finalists, self._device = finalists, device
@@ -74,6 +79,7 @@ class ProgramStage:
         self._known: set[object] = set()
         self._unfused: set[object] = set()
         self.contest_seconds = 0.0
+        self._entrant_seconds = entrant_seconds
         self._trials = 0
         self._failures = 0
 
@@ -94,12 +100,12 @@ class ProgramStage:
             pending = study.next(self._affordable(entries))
 
     def _affordable(self, entries: Sequence[Entry]) -> int:
-        """How many new covers a contest may have, at least one: all its programs run several times
-        in a share of what is left of the budget."""
+        """How many new covers a contest may have, at least one: all its programs are built and run
+        several times in a share of what is left of the budget."""
         longest = max((entry.expected_us for entry in entries), default=0.0)
         others = 1 if self._champion is None else 2
         seconds = _CONTEST_SHARE * self._meter.remaining_seconds
-        programs = seconds / max(_CONTEST_CALLS * longest / 1e6, 1e-9)
+        programs = seconds / max(_CONTEST_CALLS * longest / 1e6, self._entrant_seconds, 1e-9)
         return max(1, int(min(programs, _NEW_PER_CONTEST + others)) - others)
 
     def has_time(self, share: float) -> bool:
@@ -131,8 +137,10 @@ class ProgramStage:
 
     def _new_entries(self) -> list[Entry]:
         """Finalists with their present kernels, without those that have run."""
-        unfused = self._finalists.unfused()
-        covers = [*self._finalists.covers(), *([unfused] if unfused else [])]
+        seconds = _COVER_SHARE * self._meter.remaining_seconds
+        found = self._finalists.covers(seconds, self._check_stop)
+        unfused = self._finalists.unfused(seconds) if self._wants_unfused() else None
+        covers = [*found, *([unfused] if unfused else [])]
         entries: list[Entry] = []
         for cover in dict.fromkeys(covers):
             entry = self._finalists.entry(cover)
@@ -142,12 +150,18 @@ class ProgramStage:
             entries.append(entry)
             if cover == covers[0]:
                 entries += self._finalists.variants(cover)
-        found: list[Entry] = []
+        new: list[Entry] = []
         for entry in entries:
             if _identity(entry) not in self._known:
                 self._known.add(_identity(entry))
-                found.append(entry)
-        return found
+                new.append(entry)
+        return new
+
+    def _wants_unfused(self) -> bool:
+        """Where it is the baseline, and while there is time."""
+        self._check_stop()
+        is_baseline = self._device.target.kind is not DeviceKind.CPU
+        return is_baseline or self._meter.remaining_seconds > 0
 
     def _contest(self, entries: Sequence[Entry]) -> list[float | None]:
         """Run these, the champion and the baseline; the entries' times."""
@@ -162,10 +176,12 @@ class ProgramStage:
             tuple(entrants),
             self._unfused_entry,
             seconds=seconds,
+            most_seconds=max(seconds, _CONTEST_SHARE * self._meter.remaining_seconds),
         )
         start = time.monotonic()
         result = self._device.contest(task)
         self.contest_seconds = time.monotonic() - start
+        self._entrant_seconds = self.contest_seconds / (1 + len(entrants))
         if result.baseline == HOST_ONLY:
             self._record(entries, result.contenders, None)
             return [None] * len(entries)

@@ -18,7 +18,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget, Failure, JobRequest, Stage
 from tuner.device import Device
 from tuner.domains import value_domains
-from tuner.extract import extract
+from tuner.extract import Extraction
 from tuner.messages import KernelTask
 from tuner.prepare import prepare
 from tuner.tasks import NestTask, Tasks
@@ -124,13 +124,13 @@ def _part(tasks: Tasks, nest: NestTask) -> Graph:
     program = tasks.program
     group = next(g for g, c in tasks.candidate_of.items() if c.task == nest.digest)
     domains = value_domains(program)
-    return extract(program, group.nodes, group.inputs, group.outputs, domains)
+    return Extraction(program, domains).part(group.nodes, group.inputs, group.outputs)
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:
     """The program without one of its nodes, for every node: what it read becomes an output where
     nothing else reads it, what it gave becomes an input where something does."""
-    domains = value_domains(graph)
+    parts = Extraction(graph, value_domains(graph))
     for dropped in range(len(graph.nodes)):
         kept = [n for n in range(len(graph.nodes)) if n != dropped]
         made = {v for n in kept for v in graph.nodes[n].outputs}
@@ -138,4 +138,4 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         inputs = [v for v in dict.fromkeys(read) if v not in made]
         outputs = [v for n in kept for v in graph.nodes[n].outputs if v not in read]
         if kept and outputs:
-            yield extract(graph, kept, inputs, outputs, domains)
+            yield parts.part(kept, inputs, outputs)

@@ -36,6 +36,7 @@ _LIBRARY_BATCH = 8
 _RESERVE_MOST = 0.4  # of the budget for the whole-program stage
 _NEXT_RESERVE = 1.3  # contests' durations that are kept for the next one
 _RESERVED_SECONDS, _RESERVED_RUNS = 4.0, 20  # builds, and runs of the program, in that stage
+_ENTRANT_SHARE = 0.3  # of what preparing took: to build and check one plan, before one was
 _FIRST_LEG_SECONDS = 45.0  # before the first plan; each leg after it is twice as long
 
 
@@ -73,6 +74,7 @@ class Session:
         references = (LIBRARY_TEMPLATE, BASELINE_TEMPLATE)
         tuned = [t for t in self._resumed if t.template not in references]
         self._meter = Meter(assignment.request.budget, assignment.spent_seconds, len(tuned))
+        self._prepare_seconds = 0.0
 
     @property
     def spent_seconds(self) -> float:
@@ -86,7 +88,11 @@ class Session:
         """
         self._progress("prepare")
         assignment, target = self._assignment, self._device.target
-        prepared = prepare(assignment.graph, assignment.request, self._templates, target)
+        before = self._meter.spent_seconds
+        prepared = prepare(
+            assignment.graph, assignment.request, self._templates, target, self._check_stop
+        )
+        self._prepare_seconds = self._meter.spent_seconds - before
         costs = CostBook(prepared.tasks, target, self._model, self._search_maker(prepared.tasks))
         self._time_library(prepared.tasks, costs)
         groups = self._group_stage(prepared.tasks, costs)
@@ -131,13 +137,16 @@ class Session:
             self._meter,
             self._check_stop,
             first_number=max(covers, default=-1) + 1,
+            entrant_seconds=_ENTRANT_SHARE * self._prepare_seconds,
         )
 
     def _reserve_seconds(self, costs: CostBook) -> float:
-        """What the whole-program stage keeps for itself: builds, and some runs of the program."""
+        """What the whole-program stage keeps for itself: builds, some runs of the program, and for
+        covers and plans of a long one about what it took to prepare."""
         parts = (o for o in costs.library_options() if len(o.group.nodes) == 1)
         runs = _RESERVED_RUNS * sum(part.cost_us for part in parts) / 1e6
-        return min(_RESERVE_MOST * self._meter.budget.seconds, _RESERVED_SECONDS + runs)
+        wanted = _RESERVED_SECONDS + runs + self._prepare_seconds
+        return min(_RESERVE_MOST * self._meter.budget.seconds, wanted)
 
     def _search_maker(self, tasks: Tasks) -> Callable[[str], NestSearch]:
         resumed: dict[str, list[Trial]] = {}

@@ -13,7 +13,7 @@ from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import ValueDomain
 from tuner.domains import value_domains
-from tuner.extract import extract
+from tuner.extract import Extraction
 from tuner.messages import NestCheck
 
 _NOT_COMPUTING = (OpKind.VIEW, OpKind.SOURCE)
@@ -59,9 +59,11 @@ def make_tasks(
             nests[candidate.task] = _nest_task(program, candidate, domains, strict, narrow_products)
     library: dict[str, Graph] = {}
     library_of: dict[FrameworkGroup, str] = {}
+    parts = Extraction(program, domains)
+    digests: dict[Graph, str] = {}  # equal layers have equal parts: a digest takes far longer
     for group in candidates.library:
-        part = extract(program, group.nodes, group.inputs, group.outputs, domains)
-        digest = part.digest
+        part = parts.part(group.nodes, group.inputs, group.outputs)
+        digest = digests.get(part) or digests.setdefault(part, part.digest)
         library.setdefault(digest, part)
         library_of[group] = digest
     candidate_of = {candidate.group: candidate for candidate in candidates.groups}

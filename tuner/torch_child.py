@@ -34,7 +34,7 @@ from tuner.protocol import Limits
 
 Array = NDArray[Any]
 Call = Callable[[], object]
-_LEAST_ROUNDS = 3  # of a contest, however long the programs take
+_LEAST_ROUNDS = 3  # of a contest, however long the programs take, while the budget lasts
 _DISCRETE_SHARE = 1e-3  # discrete elements that may differ between two orders of rounding
 
 
@@ -74,9 +74,14 @@ def check_plan(
 
 
 def interleave(
-    graph: Graph, plans: Sequence[Plan], threads: int, limits: Limits, seconds: float
+    graph: Graph,
+    plans: Sequence[Plan],
+    threads: int,
+    limits: Limits,
+    seconds: tuple[float, float],
 ) -> list[Measurement]:
-    """Times of the baseline and of each plan, in rounds of random order."""
+    """Times of the baseline and of each plan, in rounds of random order, for `seconds`: the usual,
+    and the most that the least number of rounds may take."""
     torch.set_num_threads(threads)
     bench = _bench(graph)
     program = TorchProgram(graph)
@@ -88,16 +93,20 @@ def interleave(
 
 
 def _rounds(
-    timers: Sequence[protocol.Timer], threads: int, limits: Limits, seconds: float
+    timers: Sequence[protocol.Timer], threads: int, limits: Limits, seconds: tuple[float, float]
 ) -> list[Measurement]:
+    usual, most = seconds
     warmed = [protocol.warm_up(timer, limits, cold=False) for timer in timers]
     start = time.monotonic()
     samples: list[list[float]] = [[] for _ in timers]
     order = list(range(len(timers)))
     shuffle = random.Random(0)
-    while not _settled(samples, limits) and (
-        len(samples[0]) < _LEAST_ROUNDS or time.monotonic() - start < seconds
-    ):
+
+    def has_time() -> bool:
+        limit = most if len(samples[0]) < _LEAST_ROUNDS else usual
+        return not samples[0] or time.monotonic() - start < limit
+
+    while not _settled(samples, limits) and has_time():
         shuffle.shuffle(order)
         for i in order:
             inner, _ = warmed[i]

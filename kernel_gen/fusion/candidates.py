@@ -9,6 +9,7 @@ first, up to the limits.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernel_gen.errors import Refusal
@@ -102,13 +103,18 @@ def candidates(
     constraints: Constraints | None = None,
     numerics: str = "fast",
     limits: Limits | None = None,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> Candidates:
-    """Every group worth considering, always with the single nodes that have a template."""
+    """Every group worth considering, always with the single nodes that have a template.
+
+    `check_stop` is called for each group that is judged; what it raises ends the enumeration.
+    """
     search = _Growth(
         program,
         Judge(program, templates, target, numerics),
         constraints or Constraints(),
         limits or Limits(),
+        check_stop,
     )
     search.run()
     return search.result()
@@ -116,12 +122,18 @@ def candidates(
 
 class _Growth:
     def __init__(
-        self, program: Graph, judge: Judge, constraints: Constraints, limits: Limits
+        self,
+        program: Graph,
+        judge: Judge,
+        constraints: Constraints,
+        limits: Limits,
+        check_stop: Callable[[], None],
     ) -> None:
         self._program = program
         self._judge = judge
         self._constraints = constraints
         self._limits = limits
+        self._check_stop = check_stop
         self._dag = Dag(program)
         self._made_by = program.producers()
         self._constant = frozenset(constant_nodes(program))
@@ -230,6 +242,7 @@ class _Growth:
     def _try(self, mask: int) -> bool:
         """Judges a group once; records it with its variants, or its refusal."""
         if mask not in self._seen:
+            self._check_stop()
             self._seen[mask] = self._judged(tuple(bits(mask)))
         return self._seen[mask]
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernel_gen.ir.types import TensorType, static_shape
 from kernel_gen.runtime.plan import ArenaSlot
 
@@ -18,16 +20,14 @@ ALIGN_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """A value of `nbytes` written in step `first` and read for the last time in step `last`."""
+    """A value of `nbytes` written in step `first` and read for the last time in step `last`.
+
+    It may not share bytes with another that one of its own steps reads or writes."""
 
     value: int
     nbytes: int
     first: int
     last: int
-
-    def overlaps(self, other: Lifetime) -> bool:
-        """A value may not share bytes with another that one of its own steps reads or writes."""
-        return self.first <= other.last and other.first <= self.last
 
 
 def align(nbytes: int) -> int:
@@ -47,12 +47,15 @@ def storage_bytes(type_: TensorType) -> int:
 
 def place(lifetimes: Iterable[Lifetime]) -> tuple[tuple[ArenaSlot, ...], int]:
     """Slots in ascending order of value, and the size of the arena in bytes."""
-    placed: list[tuple[Lifetime, ArenaSlot]] = []
-    for life in sorted(lifetimes, key=lambda item: (-item.nbytes, item.first, item.value)):
-        taken = [slot for other, slot in placed if life.overlaps(other)]
-        slot = ArenaSlot(life.value, _best_fit(taken, align(life.nbytes)), life.nbytes)
-        placed.append((life, slot))
-    slots = tuple(sorted((slot for _, slot in placed), key=lambda slot: slot.value))
+    lives = sorted(lifetimes, key=lambda item: (-item.nbytes, item.first, item.value))
+    first = np.array([life.first for life in lives])
+    last = np.array([life.last for life in lives])
+    placed: list[ArenaSlot] = []
+    for count, life in enumerate(lives):
+        meets = (first[:count] <= life.last) & (last[:count] >= life.first)
+        taken = [placed[i] for i in np.flatnonzero(meets)]
+        placed.append(ArenaSlot(life.value, _best_fit(taken, align(life.nbytes)), life.nbytes))
+    slots = tuple(sorted(placed, key=lambda slot: slot.value))
     return slots, max((slot.offset + align(slot.nbytes) for slot in slots), default=0)
 
 

@@ -105,13 +105,17 @@ def _steps(cover: FusionPlan, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
 def _live(steps: Sequence[Step], results: Iterable[int]) -> tuple[Step, ...]:
     """Steps without those that nobody needs: a cover also makes results that are views of inputs,
     which the runtime takes from the input instead."""
+    reads: dict[int, list[int]] = {}  # value -> what the steps that write it read
+    for step in steps:
+        for value in step.writes:
+            reads.setdefault(value, []).extend(step.reads)
     needed: set[int] = set()
     pending = list(results)
     while pending:
         value = pending.pop()
         if value not in needed:
             needed.add(value)
-            pending += [read for step in steps if value in step.writes for read in step.reads]
+            pending += reads.get(value, ())
     return tuple(step for step in steps if needed.intersection(step.writes))
 
 
@@ -213,15 +217,18 @@ def _overwrites(
         return ()
     back = written_back(program)
     found: list[tuple[int, int]] = []
-    for position, step in enumerate(steps):
-        later = steps[position + 1 :]
-        if step.kernel is None or any(s.kernel is None for s in later):
-            continue
+    later: set[int] = set()  # what the steps after this one read
+    for step in reversed(steps):
+        if step.kernel is None:
+            break
         kernel = kernels[step.kernel]
-        for source, output in kernel.source.in_place:
-            value, target = kernel.operands[output], kernel.operands[source]
-            if back.get(value) == target and not any(target in s.reads for s in later):
-                found.append((value, target))
+        pairs = [(kernel.operands[o], kernel.operands[s]) for s, o in kernel.source.in_place]
+        found[:0] = [
+            (value, target)
+            for value, target in pairs
+            if back.get(value) == target and target not in later
+        ]
+        later.update(step.reads)
     return tuple(found)
 
 
@@ -235,9 +242,10 @@ def _arena(
 ) -> tuple[tuple[ArenaSlot, ...], int]:
     first: dict[int, int] = {}
     last: dict[int, int] = {}
+    outside = frozenset(buffers)
     for position, step in enumerate(steps):
         if step.kernel is not None:
-            first.update((v, position) for v in step.writes if v not in buffers)
+            first.update((v, position) for v in step.writes if v not in outside)
         last.update((v, position) for v in (*step.reads, *step.writes))
     return place(
         Lifetime(value, storage_bytes(program.type_of(value)), start, last[value])

@@ -16,12 +16,11 @@ from kernel_gen.fusion.group import FusionGroup, Group
 from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.ops import OpKind, spec
-from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Trial
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Plan
 from tuner.domains import value_domains
-from tuner.extract import extract
+from tuner.extract import Extraction
 from tuner.session import LIBRARY_TEMPLATE
 
 _FREE = (OpKind.VIEW, OpKind.SOURCE)
@@ -56,15 +55,14 @@ class _Book:
     def __init__(self, plan: Plan, trials: Iterable[Trial], numerics: str) -> None:
         self._plan, self._numerics = plan, numerics
         self._simulated = is_simulated(plan.target)
-        self._domains: tuple[ValueDomain, ...] = value_domains(plan.program)
+        self._parts = Extraction(plan.program, value_domains(plan.program))
         self._library, self._kernels = _best(trials)
 
     def framework_us(self, group: Group) -> float | None:
         """The framework's time for a group that it runs; 0 for what runs once, at bind time."""
         if getattr(group, "is_constant", False):
             return 0.0
-        program = self._plan.program
-        part = extract(program, group.nodes, group.inputs, group.outputs, self._domains)
+        part = self._parts.part(group.nodes, group.inputs, group.outputs)
         return self._library.get(part.digest)
 
     def alone_us(self, nodes: Iterable[int]) -> float | None:

@@ -15,8 +15,9 @@ from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType
-from tuner.cover import CoverOption, Overheads, best_covers
+from tuner.cover import CoverOption, Overheads, _choice, best_covers
 from tuner.cover_problem import Problem
+from tuner.cover_sections import by_sections
 
 T = TensorType(DType.F32, (4,))
 FREE = Overheads(0.0, 0.0, 0.0)
@@ -207,3 +208,45 @@ def test_a_start_runs_each_framework_node_once() -> None:
         start = Problem(program, options, (), FREE).start()
         if start is not None:
             assert is_cover(program, [options[p].group for p in start])
+
+
+def test_what_is_chosen_by_sections_is_a_cover() -> None:
+    rng = random.Random(6)
+    solved = 0
+    for _ in range(40):
+        program = random_program(rng, 16)
+        problem = Problem(program, random_options(rng, program), (), FREE)
+        chosen = by_sections(problem, 10.0, _choice, nodes=5)
+        if chosen is None:
+            continue  # a section whose values only an option across its cut makes
+        solved += 1
+        found = problem.cover(chosen)
+        assert is_cover(program, found.plan.groups)
+        (best,) = best_covers(program, problem.options, overheads=FREE)
+        assert best.cost_us <= found.cost_us
+    assert solved > 30
+
+
+def test_equal_sections_are_solved_once() -> None:
+    b = GraphBuilder()
+    value = b.input(T)
+    for number in range(400):
+        value = b.op(("exp", "relu", "neg", "abs")[number % 4], value)
+    b.output(value)
+    program = b.build()
+    options = [
+        CoverOption(make_group(program, tuple(range(first, min(first + size, 400)))), 2.0 + size)
+        for size in (1, 2, 3)
+        for first in range(400)
+    ]
+    problem, calls = Problem(program, options, (), FREE), []
+
+    def solve(part: Problem, seconds: float) -> list[int] | None:
+        calls.append(part)
+        return _choice(part, seconds)
+
+    chosen = by_sections(problem, 60.0, solve, nodes=16)
+    assert chosen is not None
+    assert is_cover(program, [problem.options[p].group for p in chosen])
+    assert len(calls) <= 3
+    assert len(chosen) <= 160

@@ -211,17 +211,16 @@ def test_what_a_search_was_given_is_kept() -> None:
 
 
 def test_a_stopped_job_goes_on_from_its_trials() -> None:
-    calls = itertools.count()
+    archive = MemoryArchive()
 
-    def stop_at_fourth_call() -> None:
-        if next(calls) == 3:
+    def stop_after_some_trials() -> None:
+        if nest_trials(archive.trials):
             raise Stopped
 
-    archive = MemoryArchive()
     device = ReplayDevice(TARGET, steady_times())
     subject = assignment(TARGET, trials=20)
     with pytest.raises(Stopped):
-        Session(subject, device, archive, stop_at_fourth_call).run()
+        Session(subject, device, archive, stop_after_some_trials).run()
     before = archive.trials
     assert before
     plan, after = run(steady_times(), subject, MemoryArchive(resumed=before))
