@@ -99,7 +99,7 @@ class Session:
         programs = self._program_stage(prepared.tasks, costs)
         self._alternate(groups, programs, self._reserve_seconds(costs))
         failures = groups.failures + sum(isinstance(t.result, Failure) for t in self._resumed)
-        return published(programs.outcome(), prepared, costs, self._meter, failures)
+        return published(programs.outcome(), prepared, self._meter, failures)
 
     def _alternate(self, groups: GroupStage, programs: ProgramStage, reserve: float) -> None:
         """Tune nests, run the best covers, and again while the budget lasts. A long search has a

@@ -9,23 +9,19 @@ from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Plan, SearchSummary, Unfused
-from tuner.costs import CostBook
 from tuner.meter import Meter
 from tuner.prepare import Prepared
 from tuner.program_stage import Outcome
-from tuner.tasks import computing_nodes
 
 _NOT_FASTER = Refusal("not-faster", "No kernel that shares it with another op was faster.")
 
 
-def published(
-    outcome: Outcome, prepared: Prepared, costs: CostBook, meter: Meter, failures: int
-) -> Plan:
+def published(outcome: Outcome, prepared: Prepared, meter: Meter, failures: int) -> Plan:
     """The outcome's plan with its summary filled in."""
     summary = SearchSummary(
         baseline_us=outcome.baseline_us,
         measured_us=outcome.measured_us,
-        unfused_us=outcome.unfused_us or _unfused_us(prepared, costs) or outcome.baseline_us,
+        unfused_us=outcome.unfused_us,
         improved=outcome.improved,
         trials=meter.trials + outcome.trials,
         failures=failures + outcome.failures,
@@ -36,17 +32,6 @@ def published(
         budget_trials=meter.budget.trials,
     )
     return dataclasses.replace(outcome.plan, summary=summary)
-
-
-def _unfused_us(prepared: Prepared, costs: CostBook) -> float | None:
-    """Sum over the ops of the best known time of each alone, where the whole was not run."""
-    tasks = prepared.tasks
-    best: dict[int, float] = {}
-    for option in costs.options():
-        nodes = computing_nodes(tasks.program, option.group.nodes)
-        if len(nodes) == 1:
-            best[nodes[0]] = min(best.get(nodes[0], option.cost_us), option.cost_us)
-    return sum(best.values()) or None
 
 
 def _unfused(plan: Plan, prepared: Prepared) -> tuple[Unfused, ...]:

@@ -135,12 +135,12 @@ class Unfused:
 @dataclass(frozen=True, slots=True)
 class SearchSummary:
     """What the search saw. `baseline_us`: captured composites run by torch, interleaved with
-    `measured_us` (the plan). `unfused_us`: our best kernel per composite. `budget_trials`: None
-    where only time was limited."""
+    `measured_us` (the plan). `unfused_us`: our best kernel per composite, in such a run; None if it
+    was in none. `budget_trials`: None where only time was limited."""
 
     baseline_us: float
     measured_us: float
-    unfused_us: float
+    unfused_us: float | None
     improved: bool
     trials: int
     failures: int

@@ -18,6 +18,7 @@ from kernel_gen.runtime.plan import Plan
 from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
 from tuner.device import LocalDevice
+from tuner.program_stage import COVER_GROUP
 from tuner.replay import Lookup, ReplayDevice, replay
 from tuner.session import Assignment, Session
 
@@ -113,6 +114,15 @@ def test_the_framework_is_published_where_nothing_beats_it() -> None:
     assert [(entry.op, entry.code) for entry in plan.summary.unfused] == [
         (op, "faster") for op in ("add", "relu", "mul")
     ]
+
+
+@pytest.mark.parametrize("trials", [3, 60])
+def test_the_time_of_one_kernel_per_op_is_that_of_a_run(trials: int) -> None:
+    plan, archive = run(steady_times(), assignment(TARGET, trials=trials))
+    runs = [t.result for t in archive.trials if t.group == COVER_GROUP]
+    times = {result.median_us for result in runs if isinstance(result, Measurement)}
+    assert plan.summary.unfused_us is None or plan.summary.unfused_us in times
+    assert trials < 60 or plan.summary.unfused_us is not None
 
 
 def test_ops_whose_kernels_were_never_measured_do_not_claim_that_one_lost() -> None:
