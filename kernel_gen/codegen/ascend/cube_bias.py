@@ -2,7 +2,8 @@
 
     GM -> L1, a tile's columns, for all tiles that share them -> the table, a strip's, as floats
 
-A strip's first product starts from the table instead of zero.
+A strip's first product starts from the table instead of zero. The row in L1 lies at A1: fills and
+copies of rows with tails are documented for that position, and the way to the table for all of L1.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class BiasRow:
 
 def declared(b: BiasRow) -> list[str]:
     return [
-        "TQue<TPosition::C1, 1> biasQueue;  // a tile's columns of the bias",
+        "TQue<TPosition::A1, 1> biasQueue;  // a tile's columns of the bias",
         "TQue<TPosition::C2, 1> tableQueue;  // a strip's",
         f"pipe.InitBuffer(biasQueue, 1, static_cast<uint32_t>(tileN * {b.size} + 32));",
         "pipe.InitBuffer(tableQueue, 1, static_cast<uint32_t>(UpTo(strip, 32) * 4));",

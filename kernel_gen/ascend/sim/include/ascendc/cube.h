@@ -196,6 +196,14 @@ inline void Fill(const LocalTensor<T> &dst, const InitConstValueParams<T> &p,
                      where);
 }
 
+// The same by its older name.
+template <typename T>
+inline void InitConstValue(const LocalTensor<T> &dst, const InitConstValueParams<T> &p,
+                           gafsim::Where where = gafsim::Where::Here())
+{
+    Fill(dst, p, where);
+}
+
 template <typename T, typename U, typename S>
 inline void Mmad(const LocalTensor<T> &dst, const LocalTensor<U> &fm, const LocalTensor<S> &filter,
                  const MmadParams &p, gafsim::Where where = gafsim::Where::Here())
