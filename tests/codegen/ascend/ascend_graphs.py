@@ -93,7 +93,7 @@ def transposed(*shape: int | str) -> Graph:
     )
 
 
-def linear(m: int | str, k: int, n: int, dtype: DType = F16, after: str = "") -> Graph:
+def linear(m: int | str, k: int, n: int | str, dtype: DType = F16, after: str = "") -> Graph:
     """x @ wᵀ, then a bias, an op or both: "bias_relu"."""
 
     def build(b: GraphBuilder) -> int:
@@ -106,7 +106,7 @@ def linear(m: int | str, k: int, n: int, dtype: DType = F16, after: str = "") ->
             return b.op(op, made, approximate="none")
         return b.op(op, made) if op else made
 
-    return graph(build, *([m] if isinstance(m, str) else []))
+    return graph(build, *(d for d in (m, n) if isinstance(d, str)))
 
 
 def matmul(*shapes: tuple[int, ...], dtype: DType = F16) -> Graph:

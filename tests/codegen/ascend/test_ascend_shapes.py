@@ -34,6 +34,7 @@ GRAPHS: dict[str, Graph] = {
     "column_sum": g.unary("sum", "s0", "s1", dims=(0,), keepdim=False),
     "transposed": g.transposed("s0", "s1"),
     "linear": g.linear("s0", 40, 33, after="relu"),
+    "linear_bias": g.linear("s0", 70, "s1", after="bias_relu"),
     "norm_relu_matmul": g.norm_relu_matmul("s0", 48, 24),
 }
 SHAPES = 50
