@@ -13,10 +13,10 @@ from kernel_gen.codegen.ascend.cube_loads import can_load
 from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand
 from kernel_gen.codegen.ascend.cube_tiling import Blocks
 from kernel_gen.codegen.ascend.files import delivered
-from kernel_gen.codegen.ascend.kernel_text import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.plan import Sections, limits_of
 from kernel_gen.codegen.ascend.product import split
+from kernel_gen.codegen.ascend.sections import KernelPlan
 from kernel_gen.codegen.ascend.shape import shaped
 from kernel_gen.codegen.ascend.split_nest import SplitNest
 from kernel_gen.codegen.ascend.vector import LANES, places_of, starting_points

@@ -8,12 +8,9 @@ the cube cores, by flags between cores.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kernel_gen.codegen.ascend.cube_text import PREPARED, READY, WRITTEN, CubePhase
-
-if TYPE_CHECKING:
-    from kernel_gen.codegen.ascend.kernel_text import KernelPlan, PhaseVariants
+from kernel_gen.codegen.ascend.sections import KernelPlan, PhaseVariants
 
 
 def entry(plan: KernelPlan, symbol: str, names: Sequence[str]) -> list[str]:

@@ -4,80 +4,20 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from kernel_gen.codegen.ascend.cube_text import CubePhase, cube_method
 from kernel_gen.codegen.ascend.device.basics import PRELUDE
 from kernel_gen.codegen.ascend.device.library import FUNCTIONS, needed
 from kernel_gen.codegen.ascend.entry_text import entry
-from kernel_gen.codegen.ascend.layout import Room
 from kernel_gen.codegen.ascend.memory import STORED
-from kernel_gen.codegen.ascend.phase import PhaseText
-from kernel_gen.codegen.ascend.roles import extent_text
-from kernel_gen.codegen.ascend.rooms import bytes_text
-from kernel_gen.codegen.ascend.split_reduce import PART
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, Poly, dim_text
-from kernel_gen.ir.loopnest import Buffer, BufferRole, Compute, Contract, IndexValue, Reduce
-from kernel_gen.ir.types import Sym
+from kernel_gen.codegen.ascend.phase_method import phase_method
+from kernel_gen.codegen.ascend.sections import KernelPlan, buffer_names
+from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, dim_text
+from kernel_gen.ir.loopnest import BufferRole, Compute, Contract, IndexValue, Reduce
 
 _PLAIN = re.compile(r"((?:[\[,*+/-]|return) ?)\((?:1\*)?(\w+)\)")
 """A single number or name in parentheses, as an operand or an argument: polynomials have them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseVariants:
-    """A phase as text, whole or walked; the tiling function picks one by its key."""
-
-    number: int
-    variants: tuple[PhaseText, ...]
-    synchronised: bool  # later phases read what this one leaves in the workspace
-    nest: FlatNest
-    align: int
-    unit_lanes: int
-
-
-@dataclass(frozen=True, slots=True)
-class WorkTensor:
-    """A tensor in the workspace, `offset` bytes from its start."""
-
-    name: str
-    ctype: str
-    offset: Poly
-
-
-@dataclass(frozen=True, slots=True)
-class KernelPlan:
-    """A kernel before it is text. `nest` is for the header; `buffers` are the entry's arguments."""
-
-    nest: FlatNest
-    buffers: tuple[Buffer, ...]
-    dims: tuple[str, ...]
-    derived: Mapping[str, Poly]
-    sections: tuple[PhaseVariants | CubePhase, ...]
-    work: tuple[WorkTensor, ...]
-    workspace: Poly
-    in_chunks: bool = False  # vector phases run over chunks of the product's rows
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Names of all extents that the kernel is told."""
-        return (*self.dims, *self.derived, *([self.parts] if self.parts else []))
-
-    @property
-    def parts(self) -> str | None:
-        """The symbol of the number of parts of a split reduction, None where none is split."""
-        nests = [s.nest for s in self.sections if isinstance(s, PhaseVariants)]
-        split = any(PART in nest.axes for nest in nests)
-        return PART.extent.name if split and isinstance(PART.extent, Sym) else None
-
-    @property
-    def has_cube(self) -> bool:
-        return any(isinstance(s, CubePhase) for s in self.sections)
-
-    @property
-    def has_vector(self) -> bool:
-        return any(isinstance(s, PhaseVariants) for s in self.sections)
 
 
 def fused_ops(nest: FlatNest) -> str:
@@ -102,17 +42,6 @@ def _op_name(statement: FlatStatement) -> str | None:
     return None
 
 
-def buffer_names(buffers: Sequence[Buffer]) -> list[str]:
-    """x0, x1 … for operands and y0, y1 … for results."""
-    names: list[str] = []
-    counts = {"x": 0, "y": 0}
-    for buffer in buffers:
-        letter = "y" if buffer.role is BufferRole.OUTPUT else "x"
-        names.append(f"{letter}{counts[letter]}")
-        counts[letter] += 1
-    return names
-
-
 def header(nest: FlatNest, template: str, symbol: str) -> list[str]:
     """Comment: what is fused, over which axes, operands and results."""
     axes = ", ".join(f"{a.name} < {dim_text(a.extent)}" for a in nest.axes) or "none"
@@ -134,14 +63,13 @@ def _wrapped(comment: str) -> list[str]:
 
 def kernel_text(plan: KernelPlan, template: str, symbol: str) -> str:
     """The kernel file."""
-    mixed = plan.has_cube and plan.has_vector
     body: list[str] = []
     for section in plan.sections:
         if isinstance(section, CubePhase):
             body += [*cube_method(section), ""]
             continue
-        for key, variant in enumerate(section.variants):
-            body += [*_method(section, key, variant, plan, mixed=mixed), ""]
+        for key in range(len(section.variants)):
+            body += [*phase_method(section, key, plan), ""]
     text = _PLAIN.sub(r"\1\2", "\n".join(body).rstrip())
     names = buffer_names(plan.buffers)
     types = [STORED[b.type.dtype] for b in plan.buffers]
@@ -194,87 +122,3 @@ def _init(plan: KernelPlan, symbol: str, names: Sequence[str], types: Sequence[s
         at = f"reinterpret_cast<__gm__ {w.ctype} *>(workspace + {start} / 512 * 512)"
         lines.append(f"        {w.name}.SetGlobalBuffer({at});")
     return [*lines, "    }"]
-
-
-def _method(
-    section: PhaseVariants, key: int, phase: PhaseText, plan: KernelPlan, *, mixed: bool
-) -> list[str]:
-    nest, number, unit_lanes = section.nest, section.number, section.unit_lanes
-    roles, layout = phase.roles, phase.layout
-    cores = "GetBlockNum() * GetTaskRatio()" if mixed else "GetBlockNum()"
-    kind = "whole rows" if roles.whole else "walked in steps"
-    what = (
-        f"    // Tiles of {roles.row or 'one row'} x {roles.col}"
-        f"{', ' + kind if roles.phase.inner else ''}; "
-        f"each core takes a share of the tasks."
-    )
-    lines = [
-        what,
-        f"    __aicore__ inline void Phase{number}Way{key}()",
-        "    {",
-        f"        const int32_t tileHeight = static_cast<int32_t>(tiling->height{number});",
-        f"        const int32_t tileWidth = static_cast<int32_t>(tiling->width{number});",
-        f"        const int32_t pitch = UpTo(tileWidth, {section.align});",
-        f"        const int32_t tileLanes = UpTo(tileHeight * pitch, {unit_lanes});",
-        f"        const int32_t tileCols = UpTo(pitch, {unit_lanes});",
-        f"        const int32_t tileRows = UpTo(tileHeight, {unit_lanes});",
-        f"        const int32_t tileCross = UpTo(pitch * UpTo(tileHeight, 16), {unit_lanes});",
-    ]
-    tasks = []
-    for axis in roles.outer:
-        tasks.append(nest.extent_text(axis))
-    if phase.splits_rows and roles.row:
-        extent = nest.extent_text(roles.row)
-        lines.append(f"        const int64_t rowTiles = ({extent} + tileHeight - 1) / tileHeight;")
-        tasks.append("rowTiles")
-    if phase.splits_cols:
-        extent = extent_text(nest, roles.col)
-        lines.append(f"        const int64_t colTiles = ({extent} + tileWidth - 1) / tileWidth;")
-        tasks.append("colTiles")
-    lines.append(f"        const int64_t tasks = {' * '.join(tasks) or '1'};")
-    core = "GetBlockIdx()"
-    if plan.in_chunks:
-        # Another core has a task more in each chunk: its group would fall behind.
-        turn = "s9997 / s9998 * GetTaskRatio()"
-        lines.append(f"        const int64_t core = (GetBlockIdx() + {turn}) % ({cores});")
-        core = "core"
-    lines += [
-        f"        const int64_t first = tasks * {core} / ({cores});",
-        f"        const int64_t last = tasks * ({core} + 1) / ({cores});",
-    ]
-    for room in layout.rooms():
-        lines += _room(room, unit_lanes)
-    return [*_used(lines, "\n".join(layout.lines)), *layout.lines, "    }"]
-
-
-def _used(lines: list[str], rest: str) -> list[str]:
-    """The lines without declarations of sizes that nothing mentions."""
-    while True:
-        words = _words("\n".join([*lines, rest]))
-        kept = [line for line in lines if not _unused_size(line, words)]
-        if len(kept) == len(lines):
-            return kept
-        lines = kept
-
-
-def _unused_size(line: str, words: list[str]) -> bool:
-    parts = line.split()
-    return parts[:2] == ["const", "int32_t"] and words.count(parts[2]) == 1
-
-
-def _words(text: str) -> list[str]:
-    return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
-
-
-def _room(room: Room, unit_lanes: int) -> list[str]:
-    size = bytes_text(room, unit_lanes)
-    if room.name.startswith(("buffer", "indices")):
-        return [
-            f"        TBuf<TPosition::VECCALC> {room.name};",
-            f"        pipe.InitBuffer({room.name}, static_cast<uint32_t>({size}));",
-        ]
-    place = "VECIN" if room.name.startswith("in") else "VECOUT"
-    return [
-        f"        TQue<TPosition::{place}, {room.depth}> {room.name};",
-        f"        pipe.InitBuffer({room.name}, {room.depth}, static_cast<uint32_t>({size}));",
-    ]

@@ -115,44 +115,64 @@ def _ends(body: Body) -> dict[int, int]:
 
 def _assign(body: Body, ends: dict[int, int], layout: Layout, depth: int) -> dict[int, str]:
     """Buffers for values in the order in which they are written; gives each value's room."""
-    free: dict[_Kind, list[str]] = {}
-    busy: list[tuple[int, _Kind, str]] = []
-    names: dict[int, str] = {}
+    rooms = _Rooms(ends, layout, depth)
     scratch: list[tuple[int, Value]] = []
-    taken: dict[str, list[tuple[int, int]]] = {}
     for position, item, _ in _numbered(body):
         if isinstance(item, Loop):
             continue
-        for entry in [b for b in busy if b[0] < position]:
-            busy.remove(entry)
-            free.setdefault(entry[1], []).append(entry[2])
+        rooms.release(position)
         for value in item.writes:
-            if value.number in names:
+            if value.number in rooms.names:
                 continue
             if value.lanes is Lanes.HALF:
                 scratch.append((position, value))
-                continue
-            kind = _kind(value)
-            dying = _overwritten(item, ends, names, kind, position)
-            if value.home in ("in", "out"):
-                names[value.number] = _queue(layout, value, depth)
-            elif dying is not None:
-                names[value.number] = names[dying.number]
-                busy = [b for b in busy if b[2] != names[dying.number]]
-                busy.append((ends[value.number], kind, names[value.number]))
-            elif free.get(kind):
-                names[value.number] = free[kind].pop()
-                busy.append((ends[value.number], kind, names[value.number]))
             else:
-                prefix = "indices" if value.home == "scalar" else "buffer"
-                room = Room(f"{prefix}{len(layout.buffers)}", value.lanes, kind[1])
-                layout.buffers.append(room)
-                names[value.number] = room.name
-                busy.append((ends[value.number], kind, room.name))
-            taken.setdefault(names[value.number], []).append((position, ends[value.number]))
+                rooms.give(value, position, item)
     for position, value in scratch:
-        names[value.number] = _scratch(position, value, layout, taken)
-    return names
+        rooms.names[value.number] = _scratch(position, value, layout, rooms.taken)
+    return rooms.names
+
+
+class _Rooms:
+    """Who lies in which room from when to when: `names` by value, `taken` by room."""
+
+    def __init__(self, ends: dict[int, int], layout: Layout, depth: int) -> None:
+        self._ends, self._layout, self._depth = ends, layout, depth
+        self._free: dict[_Kind, list[str]] = {}
+        self._busy: list[tuple[int, _Kind, str]] = []
+        self.names: dict[int, str] = {}
+        self.taken: dict[str, list[tuple[int, int]]] = {}
+
+    def release(self, position: int) -> None:
+        """Rooms whose values are read for the last time before `position` are free again."""
+        for entry in [b for b in self._busy if b[0] < position]:
+            self._busy.remove(entry)
+            self._free.setdefault(entry[1], []).append(entry[2])
+
+    def give(self, value: Value, position: int, step: Step) -> None:
+        """A room for what `step` writes."""
+        if value.home in ("in", "out"):
+            name = _queue(self._layout, value, self._depth)
+        else:
+            name = self._buffer(value, position, step)
+        self.names[value.number] = name
+        self.taken.setdefault(name, []).append((position, self._ends[value.number]))
+
+    def _buffer(self, value: Value, position: int, step: Step) -> str:
+        """The buffer of an operand that dies in the step, a free one, or a new one."""
+        kind = _kind(value)
+        dying = _overwritten(step, self._ends, self.names, kind, position)
+        if dying is not None:
+            name = self.names[dying.number]
+            self._busy = [b for b in self._busy if b[2] != name]
+        elif self._free.get(kind):
+            name = self._free[kind].pop()
+        else:
+            prefix = "indices" if value.home == "scalar" else "buffer"
+            name = f"{prefix}{len(self._layout.buffers)}"
+            self._layout.buffers.append(Room(name, value.lanes, kind[1]))
+        self._busy.append((self._ends[value.number], kind, name))
+        return name
 
 
 _Kind = tuple[Lanes, int, str]

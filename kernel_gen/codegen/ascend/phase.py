@@ -8,12 +8,10 @@ for each task (this core's share)            rows x cols tile, other outer axes 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernel_gen.codegen.ascend.addresses import Addresses, Place
-from kernel_gen.codegen.ascend.elementwise import Elementwise
 from kernel_gen.codegen.ascend.layout import MOST_QUEUES, Layout, lay_out
 from kernel_gen.codegen.ascend.loads import Loads
 from kernel_gen.codegen.ascend.positions import Positions
@@ -23,19 +21,18 @@ from kernel_gen.codegen.ascend.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import (
     Lanes,
-    Step,
     Value,
     lanes_of,
 )
 from kernel_gen.codegen.ascend.stores import Shared, Stores
 from kernel_gen.codegen.ascend.tasks import Tile
 from kernel_gen.codegen.ascend.unused import drop_unused
-from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, Writer
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, flat_operands
+from kernel_gen.codegen.ascend.values import Values
+from kernel_gen.codegen.ascend.writer import HELD, Const, Writer
+from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.phases import Stage, closure, reductions
 from kernel_gen.errors import InternalError
-from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.loopnest import Compute, IndexValue, Reduce
+from kernel_gen.ir.loopnest import Reduce
 
 
 @dataclass(slots=True)
@@ -64,17 +61,13 @@ class PhaseEmitter:
         self.nest, self.roles, self.places, self.shared = nest, roles, places, shared
         self.unit_lanes, self.depth = unit_lanes, depth
         self._w = Writer(unit_lanes)
-        self._memos: list[dict[int, Operand]] = [{}]
         self._tile = Tile(self._w, nest, roles, unit_lanes)
-        self._live = nest.statement_axes()
-        self._uses = Counter(u for s in nest.statements for u in flat_operands(s))
-        for store in nest.stores:
-            self._uses.update([store.statement, *store.at.statements()])
         self._addresses = Addresses(nest, places)
         self._loads = Loads(self._w, self._tile, self._addresses)
         self._stores = Stores(self._w, self._tile, self._addresses)
-        self._positions = Positions(self._w, self._addresses, roles, self._loads.scalar_work)
-        self._ops, self._folds = Elementwise(self._w), Reductions(self._w)
+        positions = Positions(self._w, self._addresses, roles, self._loads.scalar_work)
+        self._values = Values(self._w, self._tile, self._loads, positions, shared)
+        self._folds = Reductions(self._w)
 
     def run(self, indent: str) -> PhaseText:
         with self._w.loop("for (int64_t task = first; task < last; task++) {"):
@@ -119,7 +112,7 @@ class PhaseEmitter:
     def _full_operand(self, reduce: Reduce) -> Value:
         """The reduced value with lanes for the reduced axes of the tile."""
         held = HELD[reduce.dtype]
-        v = self._value(reduce.arg)
+        v = self._values.of(reduce.arg)
         lanes = v.lanes if isinstance(v, Value) else Lanes.ONE
         over = self._over(reduce)
         wanted = lanes_of(lanes.axes[0] or over[0], lanes.axes[1] or over[1])
@@ -131,7 +124,7 @@ class PhaseEmitter:
         v = self._full_operand(reduce)
         with self._w.noted(_over_axes(reduce)):
             made = self._folds.tile(reduce.op, v, self._over(reduce), "rows", "cols")
-            self._memos[-1][number] = self._ops.wrapped(made, reduce.dtype)
+            self._values.put(number, made, reduce.dtype)
 
     def _walked(self, stage: Stage, reduces: list[tuple[int, Reduce]]) -> None:
         """Steps over the inner axes; sums of tiles are kept by lane and folded at the end."""
@@ -144,14 +137,14 @@ class PhaseEmitter:
             made = self._folds.tile(
                 reduce.op, totals[number], self._over(reduce), rows, cols, self._fold_lanes()
             )
-            self._memos[-1][number] = self._ops.wrapped(made, reduce.dtype)
+            self._values.put(number, made, reduce.dtype)
 
     def _fold_lanes(self) -> str:
         """Lanes of a column vector outside of the loops."""
         return "tileCols" if self.roles.col in self.roles.walked else "cn"
 
     def _total(self, reduce: Reduce) -> Value:
-        live = self._live[reduce.arg] | set(reduce.axes)
+        live = self._values.live[reduce.arg] | set(reduce.axes)
         lanes = lanes_of(self.roles.row in live, self.roles.col in live)
         return self._folds.accumulator(reduce.op, reduce.dtype, HELD[reduce.dtype], lanes)
 
@@ -161,10 +154,10 @@ class PhaseEmitter:
         roots += [self.nest.stores[k].statement for k in stage.stores]
         for number in sorted(closure(self.nest, roots, frozenset(reductions(self.nest)))):
             s = self.nest.statements[number]
-            known = isinstance(s, Reduce) and number in self._memos[0]
-            walked = set(self.roles.walked) & self._live[number]
+            known = isinstance(s, Reduce) and self._values.is_known_before_loops(number)
+            walked = set(self.roles.walked) & self._values.live[number]
             if not (walked or known or self._is_index(number)):
-                self._value(number)
+                self._values.of(number)
 
     def _is_index(self, number: int) -> bool:
         """Whether a statement serves as an index only, which the scalar unit reads itself."""
@@ -200,99 +193,23 @@ class PhaseEmitter:
         else:
             head, opened = f"for (int64_t {axis} = {low}; {axis} < {high}; {axis}++) {{", ""
             self._tile.bound[axis] = axis
-        with self._w.loop(head), self._stores.body():
-            self._memos.append({})
+        with self._w.loop(head), self._stores.body(), self._values.body():
             if opened:
                 self._tile.declare(opened)
             self._walk(position + 1, stage, totals)
-            self._memos.pop()
         del self._tile.bound[axis]
 
     def _is_shared_by_parts(self, axis: str) -> bool:
         """Whether a core walks only its part of an axis: the outermost walked one is cut."""
         return PART.name in self.roles.phase.outer and axis == self.roles.walked[0]
 
-    # ---- statements ----------------------------------------------------------------------------
-
-    def _value(self, number: int) -> Operand:
-        for memo in reversed(self._memos):
-            if number in memo:
-                return memo[number]
-        made = self._computed(number)
-        self._memos[-1][number] = made
-        return made
-
-    def _lanes(self, number: int) -> Lanes:
-        live = self._live[number]
-        return lanes_of(self.roles.row in live, self.roles.col in live)
-
-    def _computed(self, number: int) -> Operand:
-        s = self.nest.statements[number]
-        match s:
-            case FlatLoad():
-                return self._load(number, s)
-            case IndexValue():
-                return self._positions.tile(s.index, self._lanes(number), self._tile.bound)
-            case Compute():
-                return self._compute(s)
-            case Reduce() if number in self.shared:
-                return self._loads.shared(self.shared[number], s.dtype, self._lanes(number))
-        raise InternalError(f"statement {number} is not available in this phase: {s}")
-
-    def _compute(self, s: Compute) -> Operand:
-        if s.op == "const":
-            value = dict(s.attrs)["value"]
-            assert isinstance(value, int | float | bool)
-            return Const(value, s.dtype)
-        fused = self._fused(s) if s.op == "add" and s.dtype is DType.F32 else None
-        if fused is not None:
-            return fused
-        args = [self._value(a) for a in s.args]
-        source = self.nest.statements[s.args[1] if s.op == "where" else s.args[0]].dtype
-        with self._w.noted(s.op):
-            return self._ops.compute(s.op, s.dtype, source, args)
-
-    def _fused(self, s: Compute) -> Value | None:
-        """A sum with a product that nothing else reads, in one instruction where a factor's buffer
-        can take the result."""
-        for number, other in (s.args, s.args[::-1]):
-            m = self.nest.statements[number]
-            known = any(number in memo for memo in self._memos)
-            product = isinstance(m, Compute) and m.op == "mul" and m.dtype is DType.F32
-            if known or not product or self._uses[number] != 1:
-                continue
-            assert isinstance(m, Compute)
-            for left, right in (m.args, m.args[::-1]):
-                a, b, c = self._value(left), self._value(right), self._value(other)
-                if isinstance(a, Const) or isinstance(b, Const) or isinstance(c, Const):
-                    break
-                column = a.lanes is Lanes.FULL
-                fit = all(v.lanes is a.lanes or (column and v.lanes is Lanes.COL) for v in (b, c))
-                apart = a is not b and a is not c
-                if fit and apart and self._uses[left] == 1 and self._is_last_of(a):
-                    with self._w.noted("mul, add"):
-                        return self._w.fused(a, b, c)
-        return None
-
-    def _is_last_of(self, a: Value) -> bool:
-        """Whether a value has a buffer of its own, made in this body for one statement."""
-        made = [s for s in self._w.body if isinstance(s, Step) and a in s.writes]
-        owners = sum(v is a for memo in self._memos for v in memo.values())
-        return a.home == "calc" and not a.pinned and len(made) == 1 and owners == 1
-
-    def _load(self, number: int, load: FlatLoad) -> Value:
-        if self._loads.same_for_all(load):
-            made = self._memos[0][number] = self._loads.once(load, self._lanes(number))
-            return made
-        return self._loads.loaded(load, self._lanes(number))
-
     def _store_all(self, numbers: tuple[int, ...]) -> None:
         """Computes the stored tiles now; they are copied out when the body ends."""
         for k in numbers:
-            self._stores.add(k, self._value(self.nest.stores[k].statement))
+            self._stores.add(k, self._values.of(self.nest.stores[k].statement))
 
     def _shared_value(self, number: int) -> Value:
-        v = self._value(number)
+        v = self._values.of(number)
         assert isinstance(v, Value)
         return v
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from kernel_gen.ascend.chips import Chip, load_chip
 from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.ascend.cube_text import CubePhase
-from kernel_gen.codegen.ascend.kernel_text import PhaseVariants, WorkTensor
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase import PhaseEmitter, PhaseText
 from kernel_gen.codegen.ascend.roles import (
@@ -25,6 +24,7 @@ from kernel_gen.codegen.ascend.roles import (
 )
 from kernel_gen.codegen.ascend.rooms import total_bytes
 from kernel_gen.codegen.ascend.scalar_work import ScalarRates
+from kernel_gen.codegen.ascend.sections import PhaseVariants, WorkTensor
 from kernel_gen.codegen.ascend.split_reduce import PART, SplitReduce, parts_bytes
 from kernel_gen.codegen.ascend.stores import Shared
 from kernel_gen.codegen.ascend.vector_tiling import Limits

@@ -10,10 +10,10 @@ from functools import lru_cache
 from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.ascend.check import refuse_nest
 from kernel_gen.codegen.ascend.files import delivered
-from kernel_gen.codegen.ascend.kernel_text import KernelPlan, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.plan import Sections, limits_of
 from kernel_gen.codegen.ascend.roles import column_axes
+from kernel_gen.codegen.ascend.sections import KernelPlan, buffer_names
 from kernel_gen.codegen.ascend.shape import Shaped, shaped
 from kernel_gen.codegen.ascend.split_reduce import split_reduce
 from kernel_gen.codegen.ascend.vector_tiling import LARGEST
