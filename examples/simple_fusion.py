@@ -1,7 +1,7 @@
 """LayerNorm, ReLU and Linear as one kernel: the smallest complete use of graph-autofusion.
 
-Run it with `python examples/simple_fusion.py [--seconds 30]`, or search from the command line:
-`gaf tune examples/simple_fusion.py:build`.
+Run it with `python examples/simple_fusion.py [--seconds 30] [--rows 1024]`, or search from the
+command line: `gaf tune examples/simple_fusion.py:build`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def build_model(width: int = 4096) -> nn.Module:
     return nn.Sequential(nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, width)).eval()
 
 
-def build() -> tuple[nn.Module, torch.Tensor]:
+def build(rows: int = 1024) -> tuple[nn.Module, torch.Tensor]:
     """Model and example input, as `gaf tune examples/simple_fusion.py:build` takes them."""
-    return build_model(), torch.randn(1024, 4096)
+    return build_model(), torch.randn(rows, 4096)
 
 
 def median_ms(model: nn.Module, x: torch.Tensor, calls: int = 9) -> float:
@@ -40,8 +40,9 @@ def median_ms(model: nn.Module, x: torch.Tensor, calls: int = 9) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=30.0, help="budget of the search")
+    parser.add_argument("--rows", type=int, default=1024, help="rows of the input")
     args = parser.parse_args()
-    model, x = build()
+    model, x = build(args.rows)
     with torch.no_grad():
         fast = gaf.optimize(model, x, budget=args.seconds)
         error = (fast(x) - model(x)).abs().max().item()

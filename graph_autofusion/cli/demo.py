@@ -36,6 +36,7 @@ _STOP_SECONDS = 20.0
 
 def demo(
     seconds: Annotated[float, typer.Option("--seconds", help="budget of the search")] = 30.0,
+    rows: Annotated[int, typer.Option("--rows", help="rows of the input", min=1)] = 1024,
     output: Annotated[Path, typer.Option("--output", help="where pictures go")] = Path("demo-out"),
     as_json: JsonFlag = False,
 ) -> None:
@@ -46,7 +47,7 @@ def demo(
         store = f"sqlite:///{folder}/service.sqlite"
         with _service(store, Path(folder, "service.log")) as url:
             _say(console, f"service on {url}")
-            facts = _tune_and_deploy(console, url, folder, Budget(seconds), output)
+            facts = _tune_and_deploy(console, url, folder, Budget(seconds), rows, output)
             if as_json:
                 print_json(facts)
             _show(console, facts)
@@ -58,12 +59,12 @@ def demo(
 
 
 def _tune_and_deploy(
-    console: Console, url: str, folder: str, budget: Budget, output: Path
+    console: Console, url: str, folder: str, budget: Budget, rows: int, output: Path
 ) -> dict[str, Any]:
     from graph_autofusion.capturing import capture
     from graph_autofusion.cli.demo_model import build
 
-    model, x = build()
+    model, x = build(rows)
     graph = capture(model, x)
     with Client(url) as client:
         job = client.submit(graph, budget=budget)
@@ -74,13 +75,13 @@ def _tune_and_deploy(
         job.wait(_STOP_SECONDS)
     _say(console, "fetching the plan in a second process")
     with waiting("running the plan"):
-        facts = _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", output)
+        facts = _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", rows, output)
     return {**facts, "job": job.id, "dashboard": url}
 
 
-def _deploy(url: str, store: str, output: Path) -> dict[str, Any]:
+def _deploy(url: str, store: str, rows: int, output: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "graph_autofusion.cli.demo_deploy"]
-    command += ["--service", url, "--store", store, "--output", str(output)]
+    command += ["--service", url, "--store", store, "--rows", str(rows), "--output", str(output)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise Unavailable(f"the second process ended with status {done.returncode}")

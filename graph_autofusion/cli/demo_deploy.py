@@ -1,6 +1,7 @@
 """The demo's second process: a deployment that only fetches the plan, checks it and times it.
 
-`python -m graph_autofusion.cli.demo_deploy --service URL --store URL --output DIR` prints JSON.
+`python -m graph_autofusion.cli.demo_deploy --service URL --store URL --rows N --output DIR` prints
+JSON.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service", required=True)
     parser.add_argument("--store", required=True)
+    parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    model, x = build()
+    model, x = build(args.rows)
     with torch.no_grad():
         start = time.perf_counter()
         fast = gaf.optimize(

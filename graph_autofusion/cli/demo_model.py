@@ -1,4 +1,4 @@
-"""The demo's program and how it is timed: LayerNorm -> ReLU -> Linear on [1024, 4096]."""
+"""The demo's program and how it is timed: LayerNorm -> ReLU -> Linear on [rows, 4096]."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import torch
 from torch import nn
 
 WIDTH = 4096
-ROWS = 1024
 
 
-def build() -> tuple[nn.Module, torch.Tensor]:
+def build(rows: int) -> tuple[nn.Module, torch.Tensor]:
     """Model with random weights and its input, the same in every process."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.LayerNorm(WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)).eval()
-    return model, torch.randn(ROWS, WIDTH)
+    return model, torch.randn(rows, WIDTH)
 
 
 def interleaved_us(
