@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kernel_gen.codegen.source import KernelSource
@@ -84,6 +84,9 @@ class AscendDevice:
         if self._programs is None:
             self._programs = AscendBench(self._compiler, self._target, self._cores, self._backend)
         return self._programs.contest(task)
+
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        self._runner.watch(check_stop)
 
     def close(self) -> None:
         self._runner.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -45,6 +45,10 @@ class Device(Protocol):
 
     def contest(self, task: ContestTask) -> ContestResult:
         """Plans built, checked and run interleaved with the baseline; raises Unavailable."""
+
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        """What calls ask every while from now on as they wait. What it raises passes through them,
+        and their work is given up."""
 
     def close(self) -> None:
         """Give the device back; idempotent."""
@@ -110,6 +114,10 @@ class LocalDevice:
 
     def contest(self, task: ContestTask) -> ContestResult:
         return self._programs.contest(task)
+
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        self._runner.watch(check_stop)
+        self._programs.watch(check_stop)
 
     def close(self) -> None:
         self._runner.close()

@@ -31,7 +31,7 @@ class Stop(Enum):
 
 
 class Stopped(Exception):
-    """Raised inside a session between two batches."""
+    """Raised inside a session, between two batches or while one is waited for."""
 
     def __init__(self, reason: Stop) -> None:
         super().__init__(reason.value)
@@ -70,11 +70,13 @@ class JobRunner:
         finished = threading.Event()
         beats = threading.Thread(target=self._beat, args=(finished,), daemon=True)
         beats.start()
+        self._device.watch(self._check_stop)
         try:
             return self._attempt()
         except LeaseLost:
             return None
         finally:
+            self._device.watch(lambda: None)
             finished.set()
             beats.join()
 

@@ -18,8 +18,8 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,13 +89,20 @@ class LocalSearch:
         )
 
     def _search(self, job: Job) -> None:
-        with _device(job.request.device, self._on_event) as device:
+        with suppress(_Cancelled), self._device(job.request.device) as device:
             lease = self._store.queue.claim(self._owner, job_id=job.id)
             if lease is None:
                 return  # another process was faster
             JobRunner(
                 self._store, lease, device, cancel=self._stop.is_set, on_event=self._on_event
             ).run()
+
+    def _device(self, name: str) -> AbstractContextManager[Device]:
+        return _opened(name, self._on_event, self._check_stop)
+
+    def _check_stop(self) -> None:
+        if self._stop.is_set():
+            raise _Cancelled
 
     def _follow(self, job: Job) -> None:
         """Another process works on the job: hand on its events until it ends or is lost."""
@@ -105,23 +112,28 @@ class LocalSearch:
         self._stop.wait(_JOIN_SECONDS)
 
 
+class _Cancelled(Exception):
+    """The search is cancelled before it has begun."""
+
+
 @contextmanager
-def _device(name: str, on_event: OnEvent) -> Iterator[Device]:
+def _opened(name: str, on_event: OnEvent, check_stop: Callable[[], None]) -> Iterator[Device]:
     """A Ray actor as in the service; where Ray cannot start, the device in this process."""
     from tuner.devices import open_device
 
     with _ray_or_none(on_event) as has_ray:
-        device = _ray_device(name) if has_ray else open_device(name)
+        check_stop()
+        device = _ray_device(name, check_stop) if has_ray else open_device(name)
         try:
             yield device
         finally:
             device.close()
 
 
-def _ray_device(name: str) -> Device:
+def _ray_device(name: str, check_stop: Callable[[], None]) -> Device:
     from tuner.ray_device import RayDevice  # imports Ray, which must find its environment ready
 
-    return RayDevice(name)
+    return RayDevice(name, check_stop=check_stop)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kernel_gen.errors import InternalError
@@ -54,6 +54,10 @@ class PlanBench:
     def await_start(self) -> None:
         """Wait until torch is imported there; raises Unavailable if it cannot be."""
         self._runner.await_start()
+
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        """What is asked every while as a run lasts; what it raises ends the run."""
+        self._runner.watch(check_stop)
 
     def time_graphs(self, tasks: Sequence[GraphTask]) -> list[Measurement | Failure]:
         """Times of graphs as torch runs them, in order."""

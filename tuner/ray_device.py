@@ -7,7 +7,9 @@ Actors have `max_restarts=0`: when one is lost the driver makes another and repe
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 _LOST = (RayActorError, ActorDiedError, ActorUnavailableError)
 _START_TIMEOUT_S = 60.0
 _BUILD_TIMEOUT_S = 300.0  # the simulator is built once per machine
+_ASK_SECONDS = 0.5  # between two questions whether to go on
 T = TypeVar("T")
 
 
@@ -67,11 +70,18 @@ class _DeviceActor:
 
 class RayDevice:
     """`Device` over an actor that opens the device `name`. Needs `tuner.ray_runtime`; raises
-    Unavailable if no node offers the device's resource within a minute, or `resource` instead."""
+    Unavailable if no node offers the device's resource within a minute, or `resource` instead.
+    `check_stop` is asked from the start, see `Device.watch`."""
 
-    def __init__(self, name: str = CPU, resource: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str = CPU,
+        resource: str | None = None,
+        check_stop: Callable[[], None] = lambda: None,
+    ) -> None:
         self._name, self._resource = name, resource or resource_of(name)
-        self._actor = self._create()
+        self._check_stop = check_stop
+        self._actor: Any = self._create()
         limit = _start_timeout_s(name)
         self._target: Target = self._ask(lambda actor: actor.target.remote(), limit)
 
@@ -109,7 +119,12 @@ class RayDevice:
         result: ContestResult = self._ask(lambda actor: actor.contest.remote(task))
         return result
 
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        self._check_stop = check_stop
+
     def close(self) -> None:
+        if self._actor is None:
+            return  # given up, and with it its children
         try:
             ray.get(self._actor.close.remote(), timeout=10)
         except (*_LOST, ray.exceptions.GetTimeoutError) as error:
@@ -123,27 +138,37 @@ class RayDevice:
 
     def _ask(self, call: Callable[[Any], Any], timeout_s: float | None = None) -> Any:
         """The actor's answer; an actor that is lost is replaced once."""
+        if self._actor is None:
+            self._actor = self._create()
         try:
-            return _answer(call(self._actor), timeout_s)
+            return self._answer(call(self._actor), timeout_s)
         except ray.exceptions.GetTimeoutError:
             raise Unavailable(f"no worker offers {self._resource} within {timeout_s} s") from None
         except _LOST:
             self._actor = self._create()
         try:
-            return _answer(call(self._actor), timeout_s)
+            return self._answer(call(self._actor), timeout_s)
         except _LOST as error:
             raise Unavailable(f"the device actor was lost twice: {error}") from error
+
+    def _answer(self, reference: Any, timeout_s: float | None) -> Any:
+        """What a call gave; Unavailable as it was raised there, without Ray's traceback. An actor
+        whose work is given up is killed: it hears nothing before it is done."""
+        end = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while not ray.wait([reference], timeout=_ASK_SECONDS)[0] and time.monotonic() < end:
+            try:
+                self._check_stop()
+            except BaseException:
+                actor, self._actor = self._actor, None
+                ray.kill(actor)
+                raise
+        try:
+            return ray.get(reference, timeout=None if timeout_s is None else 0)
+        except RayTaskError as error:
+            if isinstance(error.cause, Unavailable):
+                raise Unavailable(str(error.cause)) from error
+            raise
 
 
 def _start_timeout_s(name: str) -> float:
     return _START_TIMEOUT_S if name == CPU else _START_TIMEOUT_S + _BUILD_TIMEOUT_S
-
-
-def _answer(reference: Any, timeout_s: float | None) -> Any:
-    """What a call gave; Unavailable as it was raised there, without Ray's traceback."""
-    try:
-        return ray.get(reference, timeout=timeout_s)
-    except RayTaskError as error:
-        if isinstance(error.cause, Unavailable):
-            raise Unavailable(str(error.cause)) from error
-        raise

@@ -82,6 +82,9 @@ class ReplayDevice:
         known = baseline or (_simulated(slowest) if slowest > 0 else NOT_RECORDED)
         return ContestResult(known, contenders)
 
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        return  # no call lasts
+
     def close(self) -> None:
         return
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -22,6 +22,7 @@ from tuner.messages import Done, Reached
 
 _LOAD_TIMEOUT_S = 60.0  # a stage before execution: dlopen, packing of constants, page faults
 _START_TIMEOUT_S = 120.0
+_ASK_SECONDS = 0.5  # between two questions whether to go on
 _SCRATCH = "gaf-device-"
 # Threads are an argument of every kernel; a limit in the environment would shrink torch's pool.
 _DROPPED_ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSTARTUP")
@@ -59,6 +60,7 @@ class Runner:
         self._environment = dict(environment)
         self._child: _Child | None = None
         self._ready = False
+        self._check_stop: Callable[[], None] = lambda: None
         _remove_stale_scratch()
         self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
         self._start_zygote()
@@ -95,7 +97,7 @@ class Runner:
             child.connection.send(request)
             while True:
                 limit = _LOAD_TIMEOUT_S if stage is Stage.LOAD else timeout_s
-                if not child.connection.poll(limit):
+                if not self._answers(child, limit):
                     self._discard()
                     return _hang(stage, limit)
                 answer = child.connection.recv()
@@ -105,6 +107,24 @@ class Runner:
                     return answer.result
         except (EOFError, OSError):
             return _crash(stage, self._discard())
+
+    def watch(self, check_stop: Callable[[], None]) -> None:
+        """What is asked every while as a call waits; what it raises passes through, and the child
+        is ended."""
+        self._check_stop = check_stop
+
+    def _answers(self, child: _Child, limit_s: float) -> bool:
+        """Whether the child says something in time."""
+        end = time.monotonic() + limit_s
+        while not child.connection.poll(max(0.0, min(_ASK_SECONDS, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                return False
+            try:
+                self._check_stop()
+            except BaseException:
+                self._discard()
+                raise
+        return True
 
     def await_start(self) -> None:
         """Wait until the zygote has imported what children need; raises Unavailable if it dies."""

@@ -42,6 +42,31 @@ def test_a_killed_actor_is_replaced_and_takes_its_children_along(ray_device: Ray
     assert not psutil.pid_exists(child)
 
 
+class Stopped(Exception):
+    pass
+
+
+def stop() -> None:
+    raise Stopped
+
+
+def test_a_call_that_lasts_is_given_up_with_its_actor_when_the_job_is(
+    ray_device: RayDevice,
+) -> None:
+    assert works(ray_device)
+    pids = [ray_device.actor_pid, ray_device.child_pid]
+    ray_device.watch(stop)
+    with pytest.raises(Stopped):
+        ray_device.measure([KernelTask(CHECK, kernel(kernels.HANG), timeout_s=600.0)])
+    ray_device.watch(lambda: None)
+    assert works(ray_device)
+    assert ray_device.actor_pid not in pids
+    deadline = time.monotonic() + 30
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(psutil.pid_exists, pids))
+
+
 def test_the_actor_runs_at_the_priority_of_its_search(ray_device: RayDevice) -> None:
     assert psutil.Process(ray_device.actor_pid).nice() == psutil.Process().nice()
 

@@ -52,3 +52,25 @@ def test_a_process_killed_from_outside_costs_one_kernel_at_most(victim: str) -> 
         assert after.count(False) <= 1
     finally:
         device.close()
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop() -> None:
+    raise Stopped
+
+
+def test_a_kernel_that_lasts_is_given_up_when_the_job_is() -> None:
+    check = NestCheck("scale", scale_nest(), (ValueDomain(), ValueDomain()))
+    device = LocalDevice()
+    try:
+        device.watch(stop)
+        with pytest.raises(Stopped):
+            device.measure([KernelTask(check, kernel(kernels.HANG), timeout_s=600.0)])
+        assert device.child_pid is None
+        device.watch(lambda: None)
+        assert measured(device, "after")
+    finally:
+        device.close()
