@@ -1,0 +1,125 @@
+"""The points that a search over one nest can try: the spaces of the templates that take it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+from kernel_gen.codegen.template import Template
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.target import Target
+from kernel_gen.records import Trial
+from kernel_gen.schedule.schedule import Choice, Schedule, Space
+
+_FAR_BEHIND = 5.0  # times the best template's first guess: not worth a trial
+
+Point = tuple[tuple[str, Choice], ...]
+Spot = tuple[str, Point]  # a template's name and a point of its space
+Predict = Callable[[LoopNest, Schedule, Target], float]
+
+
+class NestSpace:
+    """The spaces, by template, of those that the model does not see far behind."""
+
+    def __init__(
+        self, nest: LoopNest, target: Target, templates: Sequence[Template], predict: Predict
+    ) -> None:
+        self._nest, self._target, self._predict = nest, target, predict
+        taking = self._promising(templates)
+        self._templates = {template.name: template for template in taking}
+        self.by_template: dict[str, Space] = {t.name: t.space(nest, target) for t in taking}
+
+    def _promising(self, templates: Sequence[Template]) -> list[Template]:
+        """Templates that take the nest, without those that the model sees far behind."""
+        nest, target = self._nest, self._target
+        taking = [t for t in templates if t.refuse(nest, target) is None]
+        first = {t.name: self._first_guess_us(t) for t in taking}
+        limit = _FAR_BEHIND * min(first.values(), default=math.inf)
+        return [t for t in taking if first[t.name] <= limit]
+
+    def _first_guess_us(self, template: Template) -> float:
+        """Prediction for the template's first seed."""
+        seed = dict(template.space(self._nest, self._target).seeds[0])
+        made = template.schedule(self._nest, self._target, seed)
+        return math.inf if isinstance(made, Refusal) else self.predicted_us(made)
+
+    @property
+    def size(self) -> int:
+        """Points of all spaces together."""
+        return sum(space.size() for space in self.by_template.values())
+
+    def predicted_us(self, schedule: Schedule) -> float:
+        """What the model says of a schedule."""
+        return self._predict(self._nest, schedule, self._target)
+
+    def schedule(self, spot: Spot) -> Schedule | None:
+        """The decisions of a point; None where its template is none of these or refuses it."""
+        name, point = spot
+        template = self._templates.get(name)
+        if template is None:
+            return None
+        made = template.schedule(self._nest, self._target, dict(point))
+        return None if isinstance(made, Refusal) else made
+
+    def holds(self, trial: Trial) -> bool:
+        """Whether a stored trial's point still lies in its template's space."""
+        space = self.by_template.get(trial.template)
+        if space is None:
+            return False
+        point = dict(trial.point)
+        names = {parameter.name for parameter in space.parameters}
+        return set(point) == names and all(
+            point[parameter.name] in parameter.choices for parameter in space.parameters
+        )
+
+    def seeds(self) -> list[Spot]:
+        """The templates' untuned starting points, the first of each first."""
+        seeds = [
+            [(name, tuple(seed)) for seed in space.seeds]
+            for name, space in self.by_template.items()
+        ]
+        layers = itertools.zip_longest(*seeds)
+        return [spot for layer in layers for spot in layer if spot is not None]
+
+    def everything(self) -> list[Spot]:
+        """All points of all spaces."""
+        return [
+            (name, point) for name, space in self.by_template.items() for point in _points(space)
+        ]
+
+    def neighbours(self, spot: Spot) -> list[Spot]:
+        """The point with one parameter moved by one choice."""
+        template, chosen = spot[0], dict(spot[1])
+        parameters = self.by_template[template].parameters
+        near: list[Spot] = []
+        for parameter in parameters:
+            place = parameter.choices.index(chosen[parameter.name])
+            for other in (place - 1, place + 1):
+                if 0 <= other < len(parameter.choices):
+                    moved = chosen | {parameter.name: parameter.choices[other]}
+                    near.append((template, tuple((p.name, moved[p.name]) for p in parameters)))
+        return near
+
+    def random_spot(self, source: random.Random) -> Spot:
+        """A point of a random template."""
+        template = source.choice(list(self.by_template))
+        parameters = self.by_template[template].parameters
+        return template, tuple((p.name, source.choice(p.choices)) for p in parameters)
+
+    def by_prediction(self, spots: Sequence[Spot]) -> list[Spot]:
+        """Points that make a schedule, fastest predicted first."""
+        ranked: list[tuple[float, int]] = []
+        for place, spot in enumerate(spots):
+            made = self.schedule(spot)
+            if made is not None:
+                ranked.append((self.predicted_us(made), place))
+        return [spots[place] for _, place in sorted(ranked)]
+
+
+def _points(space: Space) -> Iterator[Point]:
+    names = [parameter.name for parameter in space.parameters]
+    for choices in itertools.product(*(parameter.choices for parameter in space.parameters)):
+        yield tuple(zip(names, choices, strict=True))
