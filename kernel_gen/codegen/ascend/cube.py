@@ -12,23 +12,22 @@ from kernel_gen.codegen.ascend.cube_bias import BiasRow
 from kernel_gen.codegen.ascend.cube_loads import can_load
 from kernel_gen.codegen.ascend.cube_text import CubePhase, MatrixOperand
 from kernel_gen.codegen.ascend.cube_tiling import Blocks
-from kernel_gen.codegen.ascend.files import delivered
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan
 from kernel_gen.codegen.ascend.memory import STORED
-from kernel_gen.codegen.ascend.plan import Sections, limits_of
+from kernel_gen.codegen.ascend.planned import PlannedTemplate
 from kernel_gen.codegen.ascend.product import split
-from kernel_gen.codegen.ascend.sections import KernelPlan
+from kernel_gen.codegen.ascend.sections import Sections, limits_of
 from kernel_gen.codegen.ascend.shape import shaped
 from kernel_gen.codegen.ascend.split_nest import SplitNest
 from kernel_gen.codegen.ascend.vector import LANES, places_of, starting_points
 from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest, Linear, Poly, product
-from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.index import AxisTerm
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import DeviceKind, Target
-from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
-from kernel_gen.schedule.words import choice, decisions
+from kernel_gen.schedule.schedule import Choice, Parameter, Schedule, Space
+from kernel_gen.schedule.words import choice
 
 _BLOCKS = {
     "tileM": (0, 16, 32, 64, 96, 128, 192, 256),
@@ -42,7 +41,7 @@ _LONGEST_ROW = 65535  # elements from row to row of an operand, as the copy to f
 
 
 @dataclass(frozen=True, slots=True)
-class CubeTemplate:
+class CubeTemplate(PlannedTemplate):
     """Matmul and batched matmul in fp16, bf16 or fp32 with any prologue and epilogue."""
 
     name: str = "cube"
@@ -88,22 +87,8 @@ class CubeTemplate:
         seeds = starting_points(by_table)[: 1 if alone else 2]
         return Space(parameters, (*seeds, tuple(by_vector.items())))
 
-    def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
-        schedule = Schedule(self.name, decisions(point))
-        try:
-            _planned(nest, schedule, target)
-        except UnfitError as unfit:
-            return unfit.refusal
-        return schedule
-
-    def generate(
-        self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
-    ) -> KernelSource:
-        try:
-            plan = _planned(nest, schedule, target)
-        except UnfitError as unfit:
-            raise InvalidGraph(unfit.refusal.sentence) from unfit
-        return delivered(plan, self.name, symbol, schedule, target)
+    def planned(self, nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
+        return _planned(nest, schedule, target)
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernel_gen.codegen.ascend.cube_text import PREPARED, READY, WRITTEN, CubePhase
-from kernel_gen.codegen.ascend.sections import KernelPlan, PhaseVariants
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan, PhaseVariants
 
 
 def entry(plan: KernelPlan, symbol: str, names: Sequence[str]) -> list[str]:

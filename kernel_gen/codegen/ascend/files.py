@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan
 from kernel_gen.codegen.ascend.kernel_text import kernel_text
-from kernel_gen.codegen.ascend.plan import limits_of
-from kernel_gen.codegen.ascend.sections import KernelPlan
+from kernel_gen.codegen.ascend.sections import limits_of
 from kernel_gen.codegen.ascend.tiling_text import (
     TunedPoint,
     launcher_text,

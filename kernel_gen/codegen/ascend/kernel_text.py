@@ -10,9 +10,9 @@ from kernel_gen.codegen.ascend.cube_text import CubePhase, cube_method
 from kernel_gen.codegen.ascend.device.basics import PRELUDE
 from kernel_gen.codegen.ascend.device.library import FUNCTIONS, needed
 from kernel_gen.codegen.ascend.entry_text import entry
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED
 from kernel_gen.codegen.ascend.phase_method import phase_method
-from kernel_gen.codegen.ascend.sections import KernelPlan, buffer_names
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, dim_text
 from kernel_gen.ir.loopnest import BufferRole, Compute, Contract, IndexValue, Reduce
 

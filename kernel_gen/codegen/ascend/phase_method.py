@@ -3,11 +3,11 @@ the rooms in UB, and the body."""
 
 from __future__ import annotations
 
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan, PhaseVariants
 from kernel_gen.codegen.ascend.layout import Room
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import bytes_text
-from kernel_gen.codegen.ascend.sections import KernelPlan, PhaseVariants
 
 
 def phase_method(section: PhaseVariants, key: int, plan: KernelPlan) -> list[str]:

@@ -15,8 +15,8 @@ from kernel_gen.codegen.ascend.chunks import COUNT
 from kernel_gen.codegen.ascend.cube_bias import ROOM_BYTES
 from kernel_gen.codegen.ascend.cube_text import CubePhase
 from kernel_gen.codegen.ascend.cube_tiling import CUBE_TILING
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan, PhaseVariants, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED
-from kernel_gen.codegen.ascend.sections import KernelPlan, PhaseVariants, buffer_names
 from kernel_gen.codegen.ascend.steps import SIZES
 from kernel_gen.codegen.ascend.vector_tiling import (
     CHOOSE,

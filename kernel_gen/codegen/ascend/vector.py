@@ -9,30 +9,28 @@ from functools import lru_cache
 
 from kernel_gen.codegen.ascend.addresses import Place
 from kernel_gen.codegen.ascend.check import refuse_nest
-from kernel_gen.codegen.ascend.files import delivered
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan, buffer_names
 from kernel_gen.codegen.ascend.memory import STORED
-from kernel_gen.codegen.ascend.plan import Sections, limits_of
+from kernel_gen.codegen.ascend.planned import PlannedTemplate
 from kernel_gen.codegen.ascend.roles import column_axes
-from kernel_gen.codegen.ascend.sections import KernelPlan, buffer_names
+from kernel_gen.codegen.ascend.sections import Sections, limits_of
 from kernel_gen.codegen.ascend.shape import Shaped, shaped
 from kernel_gen.codegen.ascend.split_reduce import split_reduce
 from kernel_gen.codegen.ascend.vector_tiling import LARGEST
-from kernel_gen.codegen.ascend.writer import UnfitError
 from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.phases import plan_phases
-from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import DeviceKind, Target
-from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
-from kernel_gen.schedule.words import choice, decisions
+from kernel_gen.schedule.schedule import Choice, Parameter, Schedule, Space
+from kernel_gen.schedule.words import choice
 
 LANES = (0, 512, 1024, 2048, 4096, 8192, 16384, LARGEST)
 """Lanes of a tile at most; 0: the tiling function decides; the last: the largest tile that fits."""
 
 
 @dataclass(frozen=True, slots=True)
-class VectorTemplate:
+class VectorTemplate(PlannedTemplate):
     """Tiles of rows and columns, tasks shared by the vector cores.
 
     "elementwise" takes nests without reductions; "reduce" those with them: whole rows where they
@@ -84,22 +82,8 @@ class VectorTemplate:
             first["split"] = int(splittable and _few_rows(shape, cores))
         return Space(tuple(parameters), starting_points(first))
 
-    def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
-        schedule = Schedule(self.name, decisions(point))
-        try:
-            _emitted(nest, schedule, target)
-        except UnfitError as unfit:
-            return unfit.refusal
-        return schedule
-
-    def generate(
-        self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
-    ) -> KernelSource:
-        try:
-            plan = _emitted(nest, schedule, target)
-        except UnfitError as unfit:
-            raise InvalidGraph(unfit.refusal.sentence) from unfit
-        return delivered(plan, self.name, symbol, schedule, target)
+    def planned(self, nest: LoopNest, schedule: Schedule, target: Target) -> KernelPlan:
+        return _emitted(nest, schedule, target)
 
 
 def starting_points(first: Mapping[str, Choice]) -> tuple[tuple[tuple[str, Choice], ...], ...]:

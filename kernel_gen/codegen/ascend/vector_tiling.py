@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kernel_gen.codegen.ascend.kernel_plan import KernelPlan, PhaseVariants
 from kernel_gen.codegen.ascend.phase import PhaseText
 from kernel_gen.codegen.ascend.roles import extent_text
 from kernel_gen.codegen.ascend.rooms import total_text
 from kernel_gen.codegen.ascend.scalar_work import ScalarRates
-from kernel_gen.codegen.ascend.sections import KernelPlan, PhaseVariants
 from kernel_gen.codegen.ascend.split_reduce import PART
 from kernel_gen.codegen.ascend.steps import SPACED, Lanes
 
