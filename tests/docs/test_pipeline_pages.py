@@ -34,12 +34,3 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
-
-
-def test_code_that_pages_of_the_pipeline_name_exists() -> None:
-    root = DOCS.parent
-    for page in PIPELINE.glob("*.md"):
-        for path in re.findall(
-            r"`((?:kernel_gen|tuner|db|service|graph_autofusion)/[\w/.]+)`", page.read_text()
-        ):
-            assert (root / path).exists(), (page.name, path)
