@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm
@@ -148,7 +149,7 @@ class FlatStore:
 FlatStatement = FlatLoad | Compute | IndexValue | Reduce | Contract
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FlatNest:
     """A nest with linear offsets; statements are numbered as in the nest it was made of."""
 
@@ -166,6 +167,10 @@ class FlatNest:
 
     def statement_axes(self) -> tuple[frozenset[str], ...]:
         """Axes on which each statement's value lives."""
+        return self._statement_axes
+
+    @cached_property  # all that is planned for a nest asks for them again
+    def _statement_axes(self) -> tuple[frozenset[str], ...]:
         found: list[frozenset[str]] = []
         for statement in self.statements:
             live = own_axes(statement).union(*(found[used] for used in flat_operands(statement)))
@@ -259,8 +264,9 @@ def linearise(kind: TensorType, index: tuple[Index, ...]) -> Linear:
     return Linear(tuple(kept), const)
 
 
-def _strides(kind: TensorType) -> list[Poly]:
+@lru_cache(maxsize=4096)  # the tensors of a program are addressed in each of its candidates
+def _strides(kind: TensorType) -> tuple[Poly, ...]:
     if kind.strides is not None:
-        return [Poly.of(s) for s in kind.strides]
+        return tuple(Poly.of(s) for s in kind.strides)
     dims = [max(d, 1) if isinstance(d, int) else d for d in kind.shape]  # as contiguous_strides
-    return [product(dims[k + 1 :]) for k in range(kind.rank)]
+    return tuple(product(dims[k + 1 :]) for k in range(kind.rank))
