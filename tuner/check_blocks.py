@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from kernel_gen.records import Failure, Measurement, Stage
+from tuner.check_set import CheckBlock, build_check
 from tuner.checked_run import WRONG_RESULT
 from tuner.messages import NestCheck
-from tuner.reference import CheckBlock, build_check
 from tuner.runner import Runner
 
 _BLOCK_BYTES = 2 << 30  # kept for nests that may be measured again

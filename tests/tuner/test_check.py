@@ -19,10 +19,12 @@ from kernel_gen.ir.types import TensorType, ValueDomain
 from tuner import shared_memory
 from tuner.boundary import with_ambiguity
 from tuner.check import Tolerance, mismatch, reduction_length, tolerance
+from tuner.check_set import build_check
+from tuner.conditioning import ill_conditioned
 from tuner.messages import NestCheck
 from tuner.operands import index_bounds, mixed_operands, plain_operands
 from tuner.outputs import OutputBuffer
-from tuner.reference import build_check, ill_conditioned, reference
+from tuner.reference import reference
 
 TIGHT = Tolerance(1e-6, 1e-6)
 OPEN = ValueDomain()
