@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernel_gen.ascend.sim import build
 from kernel_gen.codegen.ascend.registry import templates
 from kernel_gen.codegen.ascend.target import npu_target
 from kernel_gen.errors import Refusal
@@ -15,6 +16,7 @@ from kernel_gen.ir.graph import Graph
 from tests.codegen.ascend import ascend_graphs as g
 from tests.codegen.ascend.ascend_run import (
     CHIP,
+    SYMBOL,
     AscendKernel,
     check_graph,
     generated,
@@ -138,6 +140,23 @@ def test_a_product_with_bias_and_relu_needs_no_vector_core() -> None:
         assert not isinstance(schedule, Refusal)
         text = generated(made.nest, schedule, CHIP, "k").files[0][1]
         assert ("KERNEL_TYPE_AIC_ONLY" in text) == alone
+
+
+def test_left_operands_out_of_step_race(tmp_path: Path) -> None:
+    """The left operand's buffers have no queue: the right one's orders both."""
+    graph = KERNELS["tall_tiles"]
+    made = lowered(graph)
+    assert not isinstance(made, Refusal)
+    schedule = schedule_of(made.nest, tileM=32, tileN=32)
+    assert not isinstance(schedule, Refusal)
+    files = dict(generated(made.nest, schedule, CHIP, SYMBOL).files[:3])
+    name = f"{SYMBOL}.cpp"
+    assert "step % 3" in files[name]
+    files[name] = files[name].replace("step % 3", "step % 2")
+    library = build(files, tmp_path)
+    kernel = AscendKernel(made.nest, schedule, tmp_path, built=(library, SYMBOL))
+    with pytest.raises(AssertionError, match="race"):
+        kernel.run(inputs_of(graph))
 
 
 def test_powers_at_the_edges_are_those_of_the_standard(tmp_path: Path) -> None:

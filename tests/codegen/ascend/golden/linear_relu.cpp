@@ -66,18 +66,19 @@ public:
         TQue<TPosition::A1, 1> l1Queue;  // a chunk of each operand
         const int32_t kept = static_cast<int32_t>(tiling->kept0);
         TQue<TPosition::B1, 1> keptQueue;  // chunks of the right one
-        TQue<TPosition::A2, 3> a2Queue;
+        TBuf<TPosition::A2> a2Buffer;  // as many steps as b2Queue holds, in step with it
         TQue<TPosition::B2, 3> b2Queue;
         TQue<TPosition::CO1, 2> cQueue;
         pipe.InitBuffer(l1Queue, static_cast<uint8_t>(stages),
                         static_cast<uint32_t>((tileM + tileN) * chunkK * 2));
-        pipe.InitBuffer(a2Queue, 3, static_cast<uint32_t>(tileM * tileK * 2));
+        pipe.InitBuffer(a2Buffer, static_cast<uint32_t>(3 * tileM * tileK * 2));
         pipe.InitBuffer(b2Queue, 3, static_cast<uint32_t>(strip * tileK * 2));
         pipe.InitBuffer(cQueue, 2, static_cast<uint32_t>(tileM * strip * 4));
         if (kept > 0) {
             pipe.InitBuffer(keptQueue, static_cast<uint8_t>(kept),
                             static_cast<uint32_t>(tileN * chunkK * 2));
         }
+        int32_t step = 0;  // of k
         LocalTensor<half> keptB[8];
         int64_t keptPanel = -1;  // whose chunks these are
         const int64_t chunkM = tiling->chunkM0;
@@ -139,20 +140,19 @@ public:
                         for (int32_t k0 = 0; k0 < kLength; k0 += tileK) {
                             const int32_t k = AtMost(tileK, kLength - k0);
                             const int32_t kBlocks = UpTo(k, c0) / c0;
-                            LocalTensor<half> a2 = a2Queue.AllocTensor<half>();
+                            LocalTensor<half> b2 = b2Queue.AllocTensor<half>();
+                            const LocalTensor<half> a2 = a2Buffer.Get<half>()[step % 3 * tileM * tileK];
+                            step++;
                             for (int32_t i = 0; i < UpTo(m, 16) / 16; i++) {
                                 LoadData(a2[i * kBlocks * fractal], a1[k0 * UpTo(m, 16) + i * fractal],
                                          LoadData2DParams(0, static_cast<uint8_t>(kBlocks),
                                                           static_cast<uint16_t>(UpTo(m, 16) / 16), 0, 0, false, 0));
                             }
-                            a2Queue.EnQue(a2);
-                            LocalTensor<half> b2 = b2Queue.AllocTensor<half>();
                             for (int32_t i = 0; i < kBlocks; i++) {
                                 LoadData(b2[i * nFractals * fractal], b1[k0 * UpTo(n, 16) + i * UpTo(n, 16) * c0 + n1 * c0],
                                          LoadData2DParams(0, static_cast<uint8_t>(nFractals), 1, 0, 0, false, 0));
                             }
                             b2Queue.EnQue(b2);
-                            a2 = a2Queue.DeQue<half>();
                             b2 = b2Queue.DeQue<half>();
                             Mmad(c[at], a2, b2,
                                  MmadParams(static_cast<uint16_t>(rows), static_cast<uint16_t>(width),
@@ -160,7 +160,6 @@ public:
                             if (UpTo(m, 16) / 16 * nFractals < 10) {  // short products overtake each other
                                 PipeBarrier<PIPE_M>();
                             }
-                            a2Queue.FreeTensor(a2);
                             b2Queue.FreeTensor(b2);
                         }
                         if (chunk == chunks - 1) {
