@@ -1,8 +1,9 @@
 """The C++ of a plan's driver: `gaf_create`, `gaf_run`, `gaf_destroy` of the plan ABI.
 
 The text includes no header and names only what this module numbers itself: `gaf_step_7` runs the
-plan's eighth kernel, `gaf_segment_1` the steps of its second segment. Entry points are the kernels'
-own C names. The object is immutable after `gaf_create`; all that a call changes is what it brings.
+plan's eighth kernel, `gaf_segment_1` the steps of its second segment; long plans have tables. Entry
+points are the kernels' own C names. The object is immutable after `gaf_create`; all that a call
+changes is what it brings.
 """
 
 from __future__ import annotations
@@ -15,12 +16,27 @@ from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.arena import align
+from kernel_gen.runtime.driver_tables import (
+    PACK_ALL,
+    Place,
+    packing_table,
+    run_by_tables,
+)
 from kernel_gen.runtime.hugepages import HUGE_PAGE_BYTES, LEAST_BYTES, MADV_HUGEPAGE
 from kernel_gen.runtime.layout import kernel_writes
 from kernel_gen.runtime.plan import Kernel, Layout, Segment
 
 DRIVER_ENTRY = "gaf_run"
 DRIVER_FILE = "plan.cpp"
+_LONG = 256  # kernels whose steps are functions: they take a compiler some seconds
+
+
+_POINTERS = {
+    Place.VALUE: "call->values[{}]",
+    Place.ARENA: "(char *)call->arena + {}ull",
+    Place.PACKED: "plan->block + {}ull",
+    Place.CONSTANT: "(void *)plan->constants[{}]",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +78,18 @@ def plan_sources(
 def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> KernelSource:
     """The driver as one more translation unit of the plan's object. Deterministic."""
     regions = packed_regions(kernels)
+    places = _Places.of(layout, regions)
+    is_long = len(kernels) > _LONG
+    run = _run_by_tables if is_long else _run_by_functions
     unit = Unit()
     unit.helper("GAF_PLAN_ABI", PLAN_ABI)
     for text in (
         _declarations(kernels),
         _PLAN_STRUCT.format(constants=max(len(layout.constants), 1)),
-        *(_step(i, program, kernels, layout, regions) for i in range(len(kernels))),
-        *(_segment(i, s) for i, s in enumerate(layout.segments) if s.kernels),
+        *run(program, kernels, layout.segments, places),
         _VERSION.format(version=ABI_VERSION),
         _arena_function(kernels, layout),
-        _create(kernels, layout, regions),
-        _run(layout.segments),
+        *_create(kernels, layout, regions, is_long),
         _DESTROY,
     ):
         unit.function(text)
@@ -101,22 +118,59 @@ struct gaf_plan {{
 """
 
 
-def _step(
-    number: int,
-    program: Graph,
-    kernels: Sequence[Kernel],
-    layout: Layout,
-    regions: Iterable[PackedRegion],
-) -> str:
-    kernel = kernels[number]
-    if all(program.type_of(value).elems == 0 for value in kernel_writes(kernel)):
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where values are: bytes of packings and of the arena, positions of constants."""
+
+    packed: dict[tuple[int, str], int]
+    arena: dict[int, int]
+    constants: dict[int, int]
+    arena_bytes: int
+
+    @staticmethod
+    def of(layout: Layout, regions: Iterable[PackedRegion]) -> _Places:
+        return _Places(
+            {(region.value, region.symbol): region.offset for region in regions},
+            {slot.value: slot.offset for slot in layout.arena},
+            {value: i for i, value in enumerate(layout.constants)},
+            layout.arena_bytes,
+        )
+
+
+def _run_by_functions(
+    program: Graph, kernels: Sequence[Kernel], segments: Sequence[Segment], places: _Places
+) -> list[str]:
+    return [
+        *(_step(i, program, kernel, places) for i, kernel in enumerate(kernels)),
+        *(_segment(i, s) for i, s in enumerate(segments) if s.kernels),
+        _run(segments),
+    ]
+
+
+def _run_by_tables(
+    program: Graph, kernels: Sequence[Kernel], segments: Sequence[Segment], places: _Places
+) -> list[str]:
+    steps = [
+        None if _is_empty(program, k) else (k.source.entry, _operands(k, places)) for k in kernels
+    ]
+    return [run_by_tables(steps, segments, places.arena_bytes)]
+
+
+def _is_empty(program: Graph, kernel: Kernel) -> bool:
+    """Whether all results are empty."""
+    return all(program.type_of(value).elems == 0 for value in kernel_writes(kernel))
+
+
+def _step(number: int, program: Graph, kernel: Kernel, places: _Places) -> str:
+    if _is_empty(program, kernel):
         body = "  return 0;  // all results are empty"
     else:
-        pointers = ",\n".join(f"      {p}" for p in _operands(kernel, layout, regions))
+        found = _operands(kernel, places)
+        pointers = ",\n".join(f"      {_POINTERS[place].format(at)}" for place, at in found)
         body = (
             f"  void *const operands[] = {{\n{pointers}}};\n"
             "  const gaf_kernel_args args = {sizeof(gaf_kernel_args), operands,\n"
-            f"      (char *)call->arena + {layout.arena_bytes}ull, call->dims, call->n_threads,"
+            f"      (char *)call->arena + {places.arena_bytes}ull, call->dims, call->n_threads,"
             " call->stream};\n"
             f"  return {kernel.source.entry}(&args);"
         )
@@ -124,21 +178,18 @@ def _step(
     return f"{head}\n  (void)plan, (void)call;\n{body}\n}}\n"
 
 
-def _operands(kernel: Kernel, layout: Layout, regions: Iterable[PackedRegion]) -> list[str]:
+def _operands(kernel: Kernel, places: _Places) -> list[tuple[Place, int]]:
     packs = {pack.operand: pack.symbol for pack in kernel.source.packs}
-    offsets = {(region.value, region.symbol): region.offset for region in regions}
-    slots = {slot.value: slot.offset for slot in layout.arena}
-    constants = {value: i for i, value in enumerate(layout.constants)}
-    found: list[str] = []
+    found: list[tuple[Place, int]] = []
     for position, value in enumerate(kernel.operands):
         if position in packs:
-            found.append(f"plan->block + {offsets[value, packs[position]]}ull")
-        elif value in constants:
-            found.append(f"(void *)plan->constants[{constants[value]}]")
-        elif value in slots:
-            found.append(f"(char *)call->arena + {slots[value]}ull")
+            found.append((Place.PACKED, places.packed[value, packs[position]]))
+        elif value in places.constants:
+            found.append((Place.CONSTANT, places.constants[value]))
+        elif value in places.arena:
+            found.append((Place.ARENA, places.arena[value]))
         else:
-            found.append(f"call->values[{value}]")
+            found.append((Place.VALUE, value))
     return found
 
 
@@ -174,12 +225,18 @@ def _arena_function(kernels: Sequence[Kernel], layout: Layout) -> str:
     return f"gaf_u64 gaf_arena_bytes(const gaf_i64 *dims, int n_threads) {{\n{body}\n}}\n"
 
 
-def _create(kernels: Sequence[Kernel], layout: Layout, regions: Sequence[PackedRegion]) -> str:
+def _create(
+    kernels: Sequence[Kernel], layout: Layout, regions: Sequence[PackedRegion], is_long: bool
+) -> list[str]:
     position = {value: i for i, value in enumerate(layout.constants)}
-    packing = "".join(
-        f"  {r.symbol}(constants[{position[r.value]}], made->block + {r.offset}ull);\n"
-        for r in regions
-    )
+    packings = [(r.symbol, position[r.value], r.offset) for r in regions]
+    if is_long and packings:
+        return [packing_table(packings), _create_function(kernels, layout, PACK_ALL)]
+    lines = (f"  {s}(constants[{i}], made->block + {at}ull);\n" for s, i, at in packings)
+    return [_create_function(kernels, layout, "".join(lines))]
+
+
+def _create_function(kernels: Sequence[Kernel], layout: Layout, packing: str) -> str:
     nbytes = packed_bytes(kernels)
     return _CREATE.format(
         count=len(layout.constants),

@@ -120,9 +120,11 @@ def _record(plan: Plan) -> PlanRecord:
     bodies: dict[str, Body] = {}  # by text: == takes 1, 1.0 and True for the same
     places: dict[str, int] = {}
     kernels: list[KernelRecord] = []
+    texts: dict[tuple[int, ...], str] = {}  # kernels of equal groups mostly are the same objects
     for kernel in plan.kernels:
         body = Body(kernel.nest, kernel.schedule, kernel.source)
-        text = to_json(body)
+        same = (id(kernel.nest), id(kernel.schedule), id(kernel.source))
+        text = texts.get(same) or texts.setdefault(same, to_json(body))
         bodies.setdefault(text, body)
         number = places.setdefault(text, len(places))
         kernels.append(
