@@ -20,14 +20,7 @@ def framework_node(
 ) -> Val | tuple[Val | None, ...]:
     """A node that torch runs. All results must have a type that the graph can name."""
     name = str(target)
-    types: list[TensorType] = []
-    for type in state.lowering.out:
-        if type is None:
-            raise UnsupportedModel(
-                f"operator {name} gives {_strange_types(node)}, which the graph cannot hold; "
-                "leave this part of the model in eager mode"
-            )
-        types.append(type)
+    types = _result_types(state, node, name)
     if not framework.is_allowed(name):
         raise UnsupportedModel(f"operator {name} cannot be part of a graph: {refusal.sentence}")
     inputs: list[Val] = []
@@ -61,6 +54,16 @@ def framework_node(
     )
     results = tuple(state.lowering.val(value) for value in made)
     return results if isinstance(node.meta["val"], list | tuple) else results[0]
+
+
+def _result_types(state: Reading, node: fx.Node, name: str) -> list[TensorType]:
+    types = [type for type in state.lowering.out if type is not None]
+    if len(types) < len(state.lowering.out):
+        raise UnsupportedModel(
+            f"operator {name} gives {_strange_types(node)}, which the graph cannot hold; "
+            "leave this part of the model in eager mode"
+        )
+    return types
 
 
 def _strange_types(node: fx.Node) -> str:

@@ -162,21 +162,47 @@ def _function(
     lanes: int,
     tuned: Sequence[TunedPoint],
 ) -> list[str]:
-    dims = plan.dims
-    lines = [
-        f"// dims: {', '.join(dims) or 'none'}. Returns 0; 1 for another number of dims; 2 where "
-        "no tile fits.",
+    most = "cores" if not plan.has_cube else f"Parts(cores * {limits.cube_cores}, {limits.cores})"
+    work = plan.workspace.text() if plan.workspace.terms else "0"
+    return [
+        f"// dims: {', '.join(plan.dims) or 'none'}. Returns 0; 1 for another number of dims; "
+        "2 where no tile fits.",
         f'extern "C" int tiling_{symbol}(const int64_t *dims, int nDims, {symbol}_Tiling *out,',
         "    uint32_t *blockDim, uint64_t *workspaceBytes)",
         "{",
+        *_extents(plan),
+        *_choices(plan, limits, lanes, tuned),
+        f"    const int64_t bound = {most};",
+        "    *blockDim = static_cast<uint32_t>(most < bound ? most : bound);",
+        f"    *workspaceBytes = static_cast<uint64_t>({work});",
+        "    return 0;",
+        "}",
+        "",
+        f'extern "C" uint64_t tiling_bytes_{symbol}()',
+        "{",
+        f"    return sizeof({symbol}_Tiling);",
+        "}",
+    ]
+
+
+def _extents(plan: KernelPlan) -> list[str]:
+    """The extents that a kernel is told, from the given ones."""
+    dims = plan.dims
+    return [
         f"    if (nDims != {len(dims)}) {{",
         "        return 1;",
         "    }",
+        *([] if dims else ["    static_cast<void>(dims);"]),
+        *(f"    const int64_t {name} = dims[{k}];" for k, name in enumerate(dims)),
+        *(f"    const int64_t {name} = {poly.text()};" for name, poly in plan.derived.items()),
     ]
-    if not dims:
-        lines.append("    static_cast<void>(dims);")
-    lines += [f"    const int64_t {name} = dims[{k}];" for k, name in enumerate(dims)]
-    lines += [f"    const int64_t {name} = {poly.text()};" for name, poly in plan.derived.items()]
+
+
+def _choices(
+    plan: KernelPlan, limits: Limits, lanes: int, tuned: Sequence[TunedPoint]
+) -> list[str]:
+    """Tiles of all sections, and `most`, the number of tasks of the largest one."""
+    lines: list[str] = []
     known = ("Nearest(dims).lanes", "Nearest(dims).cores") if tuned else (str(lanes), "kCores")
     if plan.has_vector:
         lines.append(f"    const int64_t lanes = {known[0]};")
@@ -191,21 +217,7 @@ def _function(
     for section in plan.sections:
         if not isinstance(section, CubePhase):
             lines += choice_of_tile(section, limits, mixed=mixed)
-    most = "cores" if not plan.has_cube else f"Parts(cores * {limits.cube_cores}, {limits.cores})"
-    work = plan.workspace.text() if plan.workspace.terms else "0"
-    return [
-        *lines,
-        f"    const int64_t bound = {most};",
-        "    *blockDim = static_cast<uint32_t>(most < bound ? most : bound);",
-        f"    *workspaceBytes = static_cast<uint64_t>({work});",
-        "    return 0;",
-        "}",
-        "",
-        f'extern "C" uint64_t tiling_bytes_{symbol}()',
-        "{",
-        f"    return sizeof({symbol}_Tiling);",
-        "}",
-    ]
+    return lines
 
 
 def _row_cycles(plan: KernelPlan, limits: Limits) -> str:

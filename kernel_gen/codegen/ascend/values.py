@@ -98,23 +98,23 @@ class Values:
         """A sum with a product that nothing else reads, in one instruction where a factor's buffer
         can take the result."""
         for number, other in (s.args, s.args[::-1]):
-            m = self._nest.statements[number]
-            known = any(number in memo for memo in self._memos)
-            product = isinstance(m, Compute) and m.op == "mul" and m.dtype is DType.F32
-            if known or not product or self._uses[number] != 1:
-                continue
-            assert isinstance(m, Compute)
-            for left, right in (m.args, m.args[::-1]):
+            factors = self._factors(number)
+            for left, right in (factors, factors[::-1]) if factors else ():
                 a, b, c = self.of(left), self.of(right), self.of(other)
                 if isinstance(a, Const) or isinstance(b, Const) or isinstance(c, Const):
                     break
-                column = a.lanes is Lanes.FULL
-                fit = all(v.lanes is a.lanes or (column and v.lanes is Lanes.COL) for v in (b, c))
-                apart = a is not b and a is not c
-                if fit and apart and self._uses[left] == 1 and self._is_last_of(a):
+                if self._uses[left] == 1 and _takes(a, b, c) and self._is_last_of(a):
                     with self._w.noted("mul, add"):
                         return self._w.fused(a, b, c)
         return None
+
+    def _factors(self, number: int) -> tuple[int, ...]:
+        """The factors of a product that only one sum reads; none where it is none, or made."""
+        m = self._nest.statements[number]
+        if not isinstance(m, Compute) or m.op != "mul" or m.dtype is not DType.F32:
+            return ()
+        known = any(number in memo for memo in self._memos)
+        return () if known or self._uses[number] != 1 else m.args
 
     def _is_last_of(self, a: Value) -> bool:
         """Whether a value has a buffer of its own, made in this body for one statement."""
@@ -127,3 +127,9 @@ class Values:
             made = self._memos[0][number] = self._loads.once(load, self._lanes(number))
             return made
         return self._loads.loaded(load, self._lanes(number))
+
+
+def _takes(a: Value, b: Value, c: Value) -> bool:
+    """Whether the buffer of `a` can hold a · b + c; columns are repeated for each row."""
+    lanes = (a.lanes, Lanes.COL) if a.lanes is Lanes.FULL else (a.lanes,)
+    return a is not b and a is not c and all(v.lanes in lanes for v in (b, c))
