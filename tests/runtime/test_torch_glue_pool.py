@@ -11,7 +11,7 @@ import torch
 
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.types import TensorType
-from kernel_gen.runtime.torch_glue_pool import OutputPool, recycling_works
+from kernel_gen.runtime.torch_glue.pool import OutputPool, recycling_works
 
 TYPE = TensorType(DType.F32, (4, 8))
 

@@ -10,7 +10,7 @@ from kernel_gen.frontend.torch_run import run
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.aliases import view_path
 from kernel_gen.runtime.layout import mutated_inputs, user_inputs
-from kernel_gen.runtime.torch_glue_constants import Environment, copy_in_layout, has_layout
+from kernel_gen.runtime.torch_glue.constants import Environment, copy_in_layout, has_layout
 
 
 class Results:

@@ -24,7 +24,7 @@ from kernel_gen.runtime.layout import kernel_reads, user_inputs
 from kernel_gen.runtime.native import Call, NativePlan, check
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import sentence, this_process
-from kernel_gen.runtime.torch_glue_constants import (
+from kernel_gen.runtime.torch_glue.constants import (
     BoundConstants,
     Environment,
     bind_constants,
@@ -32,9 +32,9 @@ from kernel_gen.runtime.torch_glue_constants import (
     has_layout,
     with_layout,
 )
-from kernel_gen.runtime.torch_glue_pool import OutputPool
-from kernel_gen.runtime.torch_glue_results import Results, mark_written
-from kernel_gen.runtime.torch_glue_steps import (
+from kernel_gen.runtime.torch_glue.pool import OutputPool
+from kernel_gen.runtime.torch_glue.results import Results, mark_written
+from kernel_gen.runtime.torch_glue.steps import (
     Compiled,
     Framework,
     dead_after,

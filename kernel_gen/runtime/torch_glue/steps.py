@@ -8,8 +8,8 @@ from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes
 from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
-from kernel_gen.runtime.torch_glue_constants import library_weight
-from kernel_gen.runtime.torch_glue_pool import OutputPool
+from kernel_gen.runtime.torch_glue.constants import library_weight
+from kernel_gen.runtime.torch_glue.pool import OutputPool
 
 
 class Compiled:
