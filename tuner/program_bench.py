@@ -23,6 +23,7 @@ from tuner.contest import (
     Interleave,
     TimeGraph,
 )
+from tuner.gain import is_baseline
 from tuner.protocol import THOROUGH, Limits
 from tuner.runner import Runner
 
@@ -74,20 +75,23 @@ class PlanBench:
         timeout_s: float = 30.0,
     ) -> ContestResult:
         """Checks the plans, and times the right ones interleaved with torch running `graph`; see
-        `ContestTask`."""
+        `ContestTask`. A plan that makes the same calls takes the same time, and is not run for it.
+        """
         checked = [self._checked(graph, plan, timeout_s) for plan in plans]
-        right = tuple(plan for plan in checked if isinstance(plan, Plan))
+        right = tuple(plan for plan in checked if isinstance(plan, Plan) and not _is_same(plan))
         request = Interleave(graph, right, self._threads, limits, seconds, most_seconds)
         times = self._runner.call(request, seconds + timeout_s + _BASELINE_TIMEOUT_S)
         if isinstance(times, Failure):
             return ContestResult(times, tuple(_lost(plan, times) for plan in checked))
         assert isinstance(times, list)
-        remaining = iter(times[1:])
+        baseline, remaining = times[0], iter(times[1:])
         contenders = tuple(
-            Contender(plan, next(remaining)) if isinstance(plan, Plan) else Contender(None, plan)
+            Contender(plan, baseline if _is_same(plan) else next(remaining))
+            if isinstance(plan, Plan)
+            else Contender(None, plan)
             for plan in checked
         )
-        return ContestResult(times[0], contenders)
+        return ContestResult(baseline, contenders)
 
     def close(self) -> None:
         self._runner.close()
@@ -156,6 +160,10 @@ class ProgramBench(PlanBench):
             )
         except InternalError as error:
             return Failure(Stage.BUILD, "assembly-failed", str(error)[:1000])
+
+
+def _is_same(plan: Plan) -> bool:
+    return is_baseline(plan.cover, plan.program, plan.graph)
 
 
 def _lost(plan: Plan | Failure, failure: Failure) -> Contender:

@@ -96,6 +96,7 @@ def _rounds(
     timers: Sequence[protocol.Timer], threads: int, limits: Limits, seconds: tuple[float, float]
 ) -> list[Measurement]:
     usual, most = seconds
+    begin = time.monotonic()
     warmed = [protocol.warm_up(timer, limits, cold=False) for timer in timers]
     start = time.monotonic()
     samples: list[list[float]] = [[] for _ in timers]
@@ -103,8 +104,10 @@ def _rounds(
     shuffle = random.Random(0)
 
     def has_time() -> bool:
-        limit = most if len(samples[0]) < _LEAST_ROUNDS else usual
-        return not samples[0] or time.monotonic() - start < limit
+        now = time.monotonic()
+        if len(samples[0]) < _LEAST_ROUNDS:
+            return not samples[0] or now - begin < most
+        return now - start < usual
 
     while not _settled(samples, limits) and has_time():
         shuffle.shuffle(order)
