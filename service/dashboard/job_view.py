@@ -1,4 +1,4 @@
-"""What pages show, computed from the store: plain values, no markup."""
+"""A job as its page shows it: how far the search is, what failed, what is best so far."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 from kernel_gen.codegen.ascend.floats import Floats
 from kernel_gen.codegen.ascend.integers import DIVISIONS, Integers
 from kernel_gen.codegen.ascend.steps import Lanes, Value
-from kernel_gen.codegen.ascend.words import Words
+from kernel_gen.codegen.ascend.wide_integers import Words
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, Writer
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kernel_gen.codegen.ascend.rewrite import without_special_reductions
+from kernel_gen.codegen.ascend.plain_reductions import without_special_reductions
 from kernel_gen.codegen.cpu.linear import (
     FlatLoad,
     FlatNest,

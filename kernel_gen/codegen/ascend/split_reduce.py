@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kernel_gen.codegen.ascend.rewrite import moved_flat
 from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, FlatStore, Linear, Poly
 from kernel_gen.codegen.cpu.linear import product as product_of
 from kernel_gen.codegen.cpu.phases import Phase, Stage, closure, plan_phases
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm
 from kernel_gen.ir.loopnest import Axis, Buffer, BufferRole, Compute, Reduce
+from kernel_gen.ir.renumber import renumbered, renumbered_guards, renumbered_term
 from kernel_gen.ir.types import Sym, TensorType
 
 PART = Axis("part", Sym("s9999"))
@@ -80,7 +80,7 @@ def _final(nest: FlatNest, loads: dict[int, FlatLoad]) -> FlatNest:
             place = list(loads).index(number)
             statements.append(replace(s, arg=place, axes=(PART.name,)))
         else:
-            statements.append(moved_flat(s, by))
+            statements.append(_moved(s, by))
     stores = tuple(replace(s, statement=s.statement + by) for s in nest.stores)
     made = replace(nest, statements=tuple(statements), stores=stores)
     kept = closure(made, [s.statement for s in stores], frozenset())
@@ -98,3 +98,27 @@ def _final(nest: FlatNest, loads: dict[int, FlatLoad]) -> FlatNest:
 def parts_bytes(kind: TensorType, cores: int) -> Poly:
     """Bytes of a tensor of parts, for as many parts as there are cores."""
     return product_of(kind.shape[1:]) * cores * 4
+
+
+def _moved(statement: FlatStatement, by: int) -> FlatStatement:
+    """A flat statement whose operands are `by` places further on."""
+    place = _Shift(by)
+    if isinstance(statement, FlatLoad):
+        terms = tuple((renumbered_term(t, place), c) for t, c in statement.at.terms)
+        return replace(
+            statement,
+            at=Linear(terms, statement.at.const),
+            guards=renumbered_guards(statement.guards, place),
+        )
+    return renumbered(statement, place)
+
+
+class _Shift(dict[int, int]):
+    """Numbers of statements `by` further on."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self._by = by
+
+    def __missing__(self, number: int) -> int:
+        return number + self._by

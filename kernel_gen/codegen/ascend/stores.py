@@ -12,7 +12,7 @@ from kernel_gen.codegen.ascend.layout import MOST_QUEUES
 from kernel_gen.codegen.ascend.memory import STORED, as_stored
 from kernel_gen.codegen.ascend.steps import Lanes, Step, Value, lanes_of
 from kernel_gen.codegen.ascend.tasks import Tile
-from kernel_gen.codegen.ascend.words import is_narrow
+from kernel_gen.codegen.ascend.wide_integers import is_narrow
 from kernel_gen.codegen.ascend.writer import HELD, Const, Operand, UnfitError, Writer
 from kernel_gen.codegen.cpu.linear import FlatStore, Linear
 from kernel_gen.codegen.cpu.phases import store_axes

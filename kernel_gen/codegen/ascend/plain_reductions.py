@@ -12,24 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStatement, Linear
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import Index, axis_index
-from kernel_gen.ir.loopnest import (
-    Compute,
-    IndexValue,
-    LoopNest,
-    Reduce,
-    Statement,
-    operands,
-)
-from kernel_gen.ir.renumber import (
-    renumbered,
-    renumbered_guards,
-    renumbered_store,
-    renumbered_term,
-)
+from kernel_gen.ir.loopnest import Compute, IndexValue, LoopNest, Reduce, Statement, operands
+from kernel_gen.ir.renumber import renumbered, renumbered_store
 
 _STRICT = {
     "add", "sub", "mul", "div", "exp", "neg", "abs", "sqrt", "rsqrt", "log", "tanh", "sigmoid",
@@ -130,27 +117,3 @@ class _Rewrite:
             if used & tainted:
                 tainted.add(position)
         return all(s.statement in sums for s in nest.stores if s.statement in tainted)
-
-
-def moved_flat(statement: FlatStatement, by: int) -> FlatStatement:
-    """A flat statement whose operands are `by` places further on."""
-    place = _Shift(by)
-    if isinstance(statement, FlatLoad):
-        terms = tuple((renumbered_term(t, place), c) for t, c in statement.at.terms)
-        return replace(
-            statement,
-            at=Linear(terms, statement.at.const),
-            guards=renumbered_guards(statement.guards, place),
-        )
-    return renumbered(statement, place)
-
-
-class _Shift(dict[int, int]):
-    """Numbers of statements `by` further on."""
-
-    def __init__(self, by: int) -> None:
-        super().__init__()
-        self._by = by
-
-    def __missing__(self, number: int) -> int:
-        return number + self._by
