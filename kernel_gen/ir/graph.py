@@ -148,13 +148,13 @@ class Graph:
 
     def to_json(self) -> str:
         """Canonical JSON, independent of names, identity, process and platform."""
-        from kernel_gen.ir.serialize import graph_to_json
+        from kernel_gen.ir.canonical import graph_to_json
 
         return graph_to_json(self)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical form, hexadecimal."""
-        from kernel_gen.ir.serialize import graph_digest
+        from kernel_gen.ir.canonical import graph_digest
 
         return graph_digest(self)

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.canonical import canonical
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, Node
-from kernel_gen.ir.serialize import canonical, graph_from_json
+from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.ir.types import Sym, TensorType
 from kernel_gen.ir.verify import verify
 from tests.strategies import graphs
