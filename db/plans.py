@@ -30,8 +30,9 @@ from db.schema import (
 from kernel_gen.errors import InternalError, InvalidInput
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Artifact, Plan, Provenance
+from kernel_gen.runtime.plan_text import plan_to_json
 from kernel_gen.runtime.requires import minor
-from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
+from kernel_gen.runtime.serialize import plan_from_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from kernel_gen.codec import from_json, to_json
 from kernel_gen.errors import InvalidInput, UntrustedBundle
 from kernel_gen.runtime.driver_source import plan_sources
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
+from kernel_gen.runtime.plan_text import plan_to_json
+from kernel_gen.runtime.serialize import plan_from_json
 from kernel_gen.runtime.trust import Signer, Trust
 
 FORMAT_VERSION = 1

@@ -174,7 +174,7 @@ class Plan:
     @property
     def id(self) -> str:
         """Content digest of plan.json, hexadecimal: equal plans have equal ids."""
-        from kernel_gen.runtime.serialize import plan_digest
+        from kernel_gen.runtime.plan_text import plan_digest
 
         return plan_digest(self)
 

@@ -28,7 +28,8 @@ from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Kernel, Plan, SearchSummary
-from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
+from kernel_gen.runtime.plan_text import plan_to_json
+from kernel_gen.runtime.serialize import plan_from_json
 from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
 from tests.fixtures.tensors import to_array, to_tensor
 from tests.strategies import assert_outputs_match, graphs, random_input

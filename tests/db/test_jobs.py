@@ -18,7 +18,7 @@ from db.schema import DEFAULT_TENANT, PlanStatus, plans
 from db.store import Store
 from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget, Failure, Job, JobState, Stage
-from kernel_gen.runtime.serialize import plan_to_json
+from kernel_gen.runtime.plan_text import plan_to_json
 from tests.fixtures import samples
 
 

@@ -15,7 +15,7 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle import TEMPORARY_PREFIX
 from kernel_gen.runtime.cache import BundleCache, Hit
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.serialize import plan_to_json
+from kernel_gen.runtime.plan_text import plan_to_json
 from tests.runtime.small_plans import SUMMARY, chain_graph, plan_of
 
 ROOT = Path(__file__).parents[2]

@@ -23,8 +23,9 @@ from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Kernel, Plan
+from kernel_gen.runtime.plan_text import plan_to_json
 from kernel_gen.runtime.rebuild import differences
-from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
+from kernel_gen.runtime.serialize import plan_from_json
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tests.fixtures.tensors import to_array, to_tensor
 from tests.runtime.small_plans import SUMMARY, f32, key_of

@@ -12,7 +12,8 @@ from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.records import Measurement, Protocol
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.serialize import plan_digest, plan_from_json, plan_to_json
+from kernel_gen.runtime.plan_text import plan_digest, plan_to_json
+from kernel_gen.runtime.serialize import plan_from_json
 from tests.runtime.small_plans import chain_graph, f32, plan_of
 
 

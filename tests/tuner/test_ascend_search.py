@@ -19,7 +19,8 @@ from kernel_gen.records import Budget, Failure, JobRequest
 from kernel_gen.runtime.ascend import simulated
 from kernel_gen.runtime.key import plan_key, stands_in
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.serialize import plan_from_json, plan_to_json
+from kernel_gen.runtime.plan_text import plan_to_json
+from kernel_gen.runtime.serialize import plan_from_json
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
 from tuner.ascend_bench import AscendBench
