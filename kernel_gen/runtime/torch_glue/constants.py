@@ -110,18 +110,21 @@ def _snapshots(
         for value, tensor in zip(plan.layout.constants, pointers, strict=True)
         if tensor is not tensors[value]
     }
-    groups = (group for group in plan.cover.groups if isinstance(group, FrameworkGroup))
-    ordered = {weight for group in groups if (weight := library_weight(plan, group)) is not None}
-    copied = packed | folded | moved | ordered
+    copied = packed | folded | moved | set(library_weights(plan).values())
     if plan.target.kind is DeviceKind.ASCEND:
         copied |= set(plan.layout.constants) - mutated_inputs(plan.program)  # to the NPU
     return frozenset(i for i, value in enumerate(values) if value in copied)
 
 
-def library_weight(plan: Plan, group: FrameworkGroup) -> int | None:
-    """The constant that the library packs for a group that it runs as one call; None for others."""
-    fused = fused_convolution(plan.program, group.nodes)
-    if fused is None:
-        return None
-    weight = plan.program.nodes[fused.convolution].inputs[1]
-    return weight if weight in constant_values(plan.program) else None
+def library_weights(plan: Plan) -> dict[tuple[int, ...], int]:
+    """The constants that the library packs for groups that it runs as one call, by their nodes."""
+    fixed = constant_values(plan.program)
+    found: dict[tuple[int, ...], int] = {}
+    for group in plan.cover.groups:
+        if not isinstance(group, FrameworkGroup):
+            continue
+        fused = fused_convolution(plan.program, group.nodes)
+        weight = None if fused is None else plan.program.nodes[fused.convolution].inputs[1]
+        if weight in fixed:
+            found[group.nodes] = weight
+    return found

@@ -40,7 +40,7 @@ from kernel_gen.runtime.torch_glue.steps import (
     dead_after,
     output_pools,
     read_as_tensors,
-    step_of,
+    steps_of,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class BoundPlan:
         read = {value for kernel in plan.kernels for value in kernel_reads(kernel)}
         self._reads = [(i, value) for i, value in enumerate(self._users) if value in read]
         pools = output_pools(plan)
-        self._steps = [step_of(plan, i, s, read, pools) for i, s in enumerate(plan.layout.segments)]
+        self._steps = steps_of(plan, read, pools)
         self._dead = dead_after(plan)
         self._results = Results(plan.program, constants.tensors, plan.layout.buffers)
         self._direct = self._direct_order(pools)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes
 from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
-from kernel_gen.runtime.torch_glue.constants import library_weight
+from kernel_gen.runtime.torch_glue.constants import library_weights
 from kernel_gen.runtime.torch_glue.pool import OutputPool
 
 
@@ -56,19 +57,32 @@ def output_pools(plan: Plan) -> dict[int, OutputPool]:
     return {value: by_type[type_] for value, type_ in types.items()}
 
 
-def step_of(
-    plan: Plan, number: int, segment: Segment, read: set[int], pools: dict[int, OutputPool]
-) -> Compiled | Framework:
-    if segment.framework is None:
-        written = {v for k in segment.kernels for v in kernel_writes(plan.kernels[k])}
-        takes = [(value, pools[value]) for value in sorted(written) if value in pools]
-        overwrites = [pair for pair in plan.layout.overwrites if pair[0] in written]
-        return Compiled(number, takes, overwrites)
-    group = plan.cover.groups[segment.framework]
-    assert isinstance(group, FrameworkGroup)
+def steps_of(
+    plan: Plan, read: set[int], pools: dict[int, OutputPool]
+) -> list[Compiled | Framework]:
+    """A step for each segment of the plan; `read` are values that kernels read."""
+    weights = library_weights(plan)
+    return [
+        _compiled(plan, number, segment, pools)
+        if segment.framework is None
+        else _framework(plan, segment.framework, read, weights)
+        for number, segment in enumerate(plan.layout.segments)
+    ]
+
+
+def _compiled(plan: Plan, number: int, segment: Segment, pools: dict[int, OutputPool]) -> Compiled:
+    written = {v for k in segment.kernels for v in kernel_writes(plan.kernels[k])}
+    takes = [(value, pools[value]) for value in sorted(written) if value in pools]
+    overwrites = [pair for pair in plan.layout.overwrites if pair[0] in written]
+    return Compiled(number, takes, overwrites)
+
+
+def _framework(
+    plan: Plan, position: int, read: set[int], weights: Mapping[tuple[int, ...], int]
+) -> Framework:
+    group = plan.cover.groups[position]
     fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
-    weight = library_weight(plan, group)
-    call = None if weight is None else library_call(plan.program, group.nodes)
+    call = library_call(plan.program, group.nodes) if group.nodes in weights else None
     return Framework(group.nodes, call, fetched)
 
 
