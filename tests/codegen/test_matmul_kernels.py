@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from dataclasses import replace
@@ -340,6 +341,28 @@ CASES = st.builds(
 
 
 DRAWN = st.tuples(CASES, st.integers(0, 1000), st.sampled_from([1, 2, 3]))
+
+
+@pytest.mark.parametrize("right", ["bkn", "bnk"])
+@pytest.mark.parametrize("stored", [DType.F32, DType.BF16])
+def test_columns_joined_over_the_ends_of_their_innermost_axis(
+    bench: Bench, right: str, stored: DType
+) -> None:
+    """Rows of 2 to 50 columns, cut into tiles of two vectors: runs of any length at any place."""
+    checks = []
+    for n, out, constant in itertools.product((2, 3, 8, 14, 50), ("bmn", "mbn"), (False, True)):
+        case = Case(9, n, 21, b=6, right=right, out=out, constant=constant, stored=stored)
+        nest = build(replace(case, epilogue="residual"))
+        if "cols" not in bench.seed(nest):
+            continue  # all columns are one axis
+        changes: dict[str, Choice] = {"tile": "4x2", "cols": "joined", "nc": 2}
+        changes["right"] = "load" if constant else "call"
+        if stored is DType.BF16:
+            changes["element"] = "pairs"
+        for split, threads in (("cols", 2), ("rows", 3)):
+            point = bench.seed(nest, **changes, split=split)
+            checks.append(Check(nest, point, (threads,)))
+    bench.check_all(checks)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))

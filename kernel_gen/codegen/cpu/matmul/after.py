@@ -20,21 +20,21 @@ def after_function(frame: Frame) -> str:
         return _into_panel(frame, parameters)
     scope = frame.function("after", parameters)
     frame.declare(scope, p.batch, "b")
-    frame.declare(scope, p.cols[:-1], "slab")
-    row = scope.open("for (gaf_i64 r = 0; r < rows; ++r) {")
-    row.add("const gaf_i64 m = m0 + r;")
-    frame.declare(row, p.rows, "m")
-    if not p.cols:  # one column: sums are scalars
-        _define_scalars(frame, row)
-        _store_all(frame, row)
-    else:
 
-        def put(block: Scope) -> None:
-            _define_vectors(frame, block)
-            _store_all(frame, block)
+    def put(block: Scope, place: str) -> None:
+        _define_vectors(frame, block, place)
+        _store_all(frame, block)
 
-        frame.vectors(row, p.cols[-1], "cols", "n0", put)
-    row.close()
+    with frame.runs(scope) as run:
+        row = run.open("for (gaf_i64 r = 0; r < rows; ++r) {")
+        row.add("const gaf_i64 m = m0 + r;")
+        frame.declare(row, p.rows, "m")
+        if p.cols:
+            frame.columns(row, put)
+        else:  # one column: sums are scalars
+            _define_scalars(frame, row)
+            _store_all(frame, row)
+        row.close()
     return frame.finish(scope)
 
 
@@ -67,12 +67,12 @@ def _define_scalars(frame: Frame, scope: Scope) -> None:
         scope.define(position, Value(f"tile[{_at(frame, section)}]", p.product.dtype, False))
 
 
-def _define_vectors(frame: Frame, scope: Scope) -> None:
+def _define_vectors(frame: Frame, scope: Scope, place: str) -> None:
     p, vector = frame.problem, frame.vector
     for section, position in enumerate(p.contracts):
         name = f"product{section}"
         at = _at(frame, section)
-        scope.add(f"const {vector} {name} = *(const {vector}u *)(tile + {at} + c);")
+        scope.add(f"const {vector} {name} = *(const {vector}u *)(tile + {at} + {place});")
         scope.define(position, Value(name, p.product.dtype, vector=True))
 
 

@@ -39,7 +39,7 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
     const gaf_i64 k = {p.k} - kb < {t.kc} ? {p.k} - kb : {t.kc};
     for (gaf_i64 p = p0; p < p1; ++p) {{
       const gaf_i64 slab = p / {t.slab_tiles(p)}, n0 = p % {t.slab_tiles(p)} * {t.nr};
-      const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};
+      const gaf_i64 rest = {t.slab_cols(p)} - n0, cols = rest < {t.nr} ? rest : {t.nr};
 {split_axes(p.cols[:-1], "slab", "      ")}
 {self._right_pointers()}
 {self._row_tiles()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.axes import extent
@@ -69,15 +70,41 @@ class Frame(Functions):
         body(rest)
         rest.close()
 
+    @contextmanager
+    def runs(self, scope: Scope) -> Iterator[Scope]:
+        """A loop over the runs of a tile's columns n0, …, n0 + cols - 1: one, or where columns are
+        joined one for each point of the outer column axes. `columns` goes along a run."""
+        p = self.problem
+        if not self.tiling.joined:
+            self.declare(scope, p.cols[:-1], "slab")
+            yield scope
+            return
+        inner = p.inner_cols
+        scope.add("(void)slab;")
+        run = scope.open("for (gaf_i64 c0 = 0, run; c0 < cols; c0 += run) {")
+        run.add(f"const gaf_i64 first = (n0 + c0) % {inner};")
+        run.add(f"run = {inner} - first < cols - c0 ? {inner} - first : cols - c0;")
+        self.declare(run, p.cols[:-1], f"(n0 + c0) / {inner}")
+        yield run
+        run.close()
+
+    def columns(self, scope: Scope, body: Callable[[Scope, str], None]) -> None:
+        """`body` for the vectors of a run, given the expression of a vector's place in the tile."""
+        last = self.problem.cols[-1] if self.problem.cols else None
+        if self.tiling.joined:
+            self.vectors(scope, last, "run", "first", lambda block: body(block, "(c0 + c)"))
+        else:
+            self.vectors(scope, last, "cols", "n0", lambda block: body(block, "c"))
+
     def runs_along(self, root: int, axes: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
         """Whether memory behind statement `root` runs along the last of `axes` and of no `other`:
         some load has stride 1 there, and none in the others."""
-        if not axes:
-            return False
+        return self.steps_along(root, axes, 1) and not self.steps_along(root, other, 1)
+
+    def steps_along(self, root: int, axes: tuple[Axis, ...], stride: int) -> bool:
+        """Whether some load behind `root` has this stride along the last of `axes`."""
         loads = self._loads_behind(root)
-        along = any(load.at.coeff(axes[-1].name).const == 1 for load in loads)
-        across = any(load.at.coeff(axis.name).const == 1 for load in loads for axis in other[-1:])
-        return along and not across
+        return any(load.at.coeff(a.name).const == stride for load in loads for a in axes[-1:])
 
     def _loads_behind(self, root: int) -> list[FlatLoad]:
         from kernel_gen.codegen.cpu.matmul.problem import ancestors

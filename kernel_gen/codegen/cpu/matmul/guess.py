@@ -41,7 +41,7 @@ def registers(target: Target) -> int:
 def tiles(problem: Problem, target: Target) -> list[Tile]:
     """Register tiles that fit, the cheapest by the model first."""
     lanes = lanes_of(problem, target)
-    widest = min(_MAX_VECTORS, max(1, -(-problem.inner_cols // lanes)))
+    widest = min(_MAX_VECTORS, max(1, -(-_slab_cols(problem) // lanes)))
     # 9×3 (31 of 32 registers) ran 2-3 % slower than 8×3 (28) on a Zen 4; why is not known
     room = 30 if registers(target) == 32 else 16
     if target.isa in _NO_FMA:
@@ -63,11 +63,16 @@ def _cycles(problem: Problem, target: Target, tile: Tile) -> float:
     """Cycles of one core for one product, data in the second-level cache."""
     lanes = lanes_of(problem, target)
     row_tiles = -(-problem.m // tile.rows)
-    full, rest = divmod(problem.inner_cols, tile.vectors * lanes)
+    full, rest = divmod(_slab_cols(problem), tile.vectors * lanes)
     slab = full * _tile_cycles(problem, target, tile)
     if rest:
         slab += _tile_cycles(problem, target, Tile(tile.rows, -(-rest // lanes)))
-    return row_tiles * slab * max(1, problem.outer_cols)
+    return row_tiles * slab * (problem.n // _slab_cols(problem) if problem.n else 1)
+
+
+def _slab_cols(problem: Problem) -> int:
+    """Columns that are cut into tiles together."""
+    return problem.n if problem.joins_cols else problem.inner_cols
 
 
 def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:

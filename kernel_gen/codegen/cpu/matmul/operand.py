@@ -124,6 +124,14 @@ def refuse_pairs(problem: Problem, tiling: Tiling) -> Refusal | None:
     return None
 
 
+def refuse_joined(problem: Problem, tiling: Tiling) -> Refusal | None:
+    """Joined columns are of several axes, and no straight line in memory: they are packed."""
+    packed = tiling.right in (Operand.CALL, Operand.LOAD)
+    if tiling.joined and not (problem.joins_cols and packed):
+        return Refusal("operand-layout", "columns that are joined need a packed operand")
+    return None
+
+
 def fits_in_place(problem: Problem, tiling: Tiling) -> bool:
     """Whether tiles read in place stay inside their operands: a tail moves back to the last full
     tile, which must exist. Vectors along k need k of stride 1 in both operands."""

@@ -92,13 +92,13 @@ class Problem:
 
     @property
     def inner_cols(self) -> int:
-        """Extent of the innermost column axis: vectors and tiles stay inside it."""
+        """Extent of the innermost column axis: vectors stay inside it."""
         return extent(self.cols[-1]) if self.cols else 1
 
     @property
-    def outer_cols(self) -> int:
-        """Number of column slabs."""
-        return self.n // self.inner_cols if self.n else 0
+    def joins_cols(self) -> bool:
+        """Whether tiles may go on from one end of the innermost column axis to its next begin."""
+        return len(self.cols) > 1 and not self.finishes_rows
 
 
 def analyse(nest: LoopNest) -> Problem | Refusal:

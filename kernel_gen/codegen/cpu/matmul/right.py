@@ -11,6 +11,7 @@ from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.fused import join_halves
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.vectypes import store_function
 
 
 def right_function(frame: Frame, section: int) -> str:
@@ -23,50 +24,68 @@ def right_function(frame: Frame, section: int) -> str:
     tiles, tail = t.slab_tiles(p), t.tail_nv(p) * t.lanes
     tile = scope.open("for (gaf_i64 p = lo; p < hi; ++p) {")
     tile.add(f"const gaf_i64 slab = p / {tiles}, n0 = p % {tiles} * {t.nr};")
-    tile.add(f"const gaf_i64 rest = {p.inner_cols} - n0, cols = rest < {t.nr} ? rest : {t.nr};")
+    tile.add(f"const gaf_i64 rest = {t.slab_cols(p)} - n0, cols = rest < {t.nr} ? rest : {t.nr};")
     tile.add(f"const gaf_i64 ld = cols > {tail} ? {t.nr} : {tail};")
     tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {t.packed(p.k) * t.nr}ll;")
-    frame.declare(tile, p.cols[:-1], "slab")
-    if frame.runs_along(root, p.depth, p.cols):
+    if frame.runs_along(root, p.depth, p.cols) and not _steps_of_two(frame, root):
+        if not t.joined:
+            frame.declare(tile, p.cols[:-1], "slab")
         _along_depth(frame, tile, root)
-    elif t.pairs:
-        _pairs_along_columns(frame, tile, root)
     else:
-        _along_columns(frame, tile, root)
+        with frame.runs(tile) as run:
+            (_pairs_along_columns if t.pairs else _along_columns)(frame, run, root)
     tile.close()
     return frame.finish(scope)
 
 
-def _along_columns(frame: Frame, tile: Scope, root: int) -> None:
+def _steps_of_two(frame: Frame, root: int) -> bool:
+    """Whether every second element along the columns is nearer than few along the depth."""
     p = frame.problem
-    with frame.loops(tile, p.depth) as step:
+    return extent(p.depth[-1]) < frame.tiling.lanes and frame.steps_along(root, p.cols, 2)
+
+
+def _along_columns(frame: Frame, run: Scope, root: int) -> None:
+    p = frame.problem
+    with frame.loops(run, p.depth) as step:
         step.add(f"{frame.scalar} *at = panel + ({linear_position(p.depth, 1)}) * ld;")
-
-        def put(block: Scope) -> None:
-            block.add(f"*({frame.vector}u *)(at + c) = {frame.operand(root, block)};")
-
-        frame.vectors(step, p.cols[-1] if p.cols else None, "cols", "n0", put)
+        frame.columns(
+            step, lambda block, place: _put(frame, block, place, frame.operand(root, block))
+        )
 
 
-def _pairs_along_columns(frame: Frame, tile: Scope, root: int) -> None:
+def _put(frame: Frame, block: Scope, place: str, value: str) -> None:
+    """A vector of a row of the panel. What a tail writes over its end is written again by the next
+    run; over the end of the row there may be what was written before."""
+    whole = f"*({frame.vector}u *)(at + {place}) = {value};"
+    if not (block.part and frame.tiling.joined):
+        block.add(whole)
+        return
+    store = store_function(
+        frame.emitter.unit, frame.problem.product.dtype, frame.emitter.lanes, partial=True
+    )
+    block.add(f"if ({place} + {frame.tiling.lanes} <= ld) {whole}")
+    block.add(f"else {store}(at + {place}, {value}, {block.part});")
+
+
+def _pairs_along_columns(frame: Frame, run: Scope, root: int) -> None:
     """Two rows of B at a time; behind an odd last one there are zeros."""
-    p, last = frame.problem, frame.problem.depth[-1]
+    last = frame.problem.depth[-1]
     join = join_halves(frame.emitter.unit, frame.vector, frame.tiling.lanes)
     end = extent(last)
 
     def rows(head: str, second: bool) -> None:
-        step = tile.open(head)
+        step = run.open(head)
         step.add(f"{frame.scalar} *at = panel + k / 2 * ld;")
 
-        def put(block: Scope) -> None:
+        def put(block: Scope, place: str) -> None:
             values = []
-            for place in ("k", "(k + 1)") if second else ("k",):
-                row = block.inline({last.name: Binding(place)})
+            for k in ("k", "(k + 1)") if second else ("k",):
+                row = block.inline({last.name: Binding(k)})
                 values.append(frame.operand(root, row))
             values += [f"({frame.vector}){{}}"] * (2 - len(values))
-            block.add(f"*({frame.vector}u *)(at + c) = {join}({', '.join(values)});")
+            _put(frame, block, place, f"{join}({', '.join(values)})")
 
-        frame.vectors(step, p.cols[-1] if p.cols else None, "cols", "n0", put)
+        frame.columns(step, put)
         step.close()
 
     rows(f"for (gaf_i64 k = 0; k + 2 <= {end}; k += 2) {{", second=True)
@@ -82,13 +101,16 @@ def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
     p, lanes = frame.problem, frame.tiling.lanes
     last = p.depth[-1]
     transpose = transpose_function(frame.emitter.unit, frame.vector, lanes)
-    binding = {p.cols[-1].name: Binding("(n0 + j0 + i)")} if p.cols else {}
+    joined = frame.tiling.joined
+    binding = {p.cols[-1].name: Binding("(n0 + j0 + i)")} if p.cols and not joined else {}
     columns = tile.open(f"for (gaf_i64 j0 = 0; j0 < ld; j0 += {lanes}) {{")
     columns.add(f"const int count = cols - j0 < {lanes} ? (int)(cols - j0) : {lanes};")
 
     def put(block: Scope) -> None:
         block.add(f"{frame.vector} t[{lanes}] = {{}};")
         walk = block.open("for (int i = 0; i < count; ++i) {", dict(binding))
+        if joined:
+            frame.declare(walk, p.cols, "(n0 + j0 + i)")
         walk.add(f"t[i] = {frame.operand(root, walk)};")
         walk.close()
         block.add(f"{transpose}(t);")

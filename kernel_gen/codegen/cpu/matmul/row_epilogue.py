@@ -58,7 +58,7 @@ class Panel:
 def panel(problem: Problem, tiling: Tiling) -> Panel:
     """The panel of one thread, or of all of them where they share out columns."""
     slab = tiling.slab_tiles(problem) * tiling.nr
-    ld = slab * max(1, problem.outer_cols)
+    ld = slab * max(1, tiling.slabs(problem))
     step = 512 // problem.product.dtype.bytes
     if ld % step == 0:  # rows of a tile would fall into few sets of the cache
         ld += tiling.lanes

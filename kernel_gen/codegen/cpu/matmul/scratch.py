@@ -78,7 +78,8 @@ def _tile_bytes(problem: Problem, tiling: Tiling) -> int:
     elif problem.sections > 1:
         waiting = max(1, min(tiling.mc, rows))
     waiting *= problem.sections
-    return _rounded(waiting * tiling.mr * tiling.nr * problem.product.dtype.bytes)
+    sums = waiting * tiling.mr * tiling.nr + (tiling.lanes if tiling.joined else 0)
+    return _rounded(sums * problem.product.dtype.bytes)  # a run is read as whole vectors
 
 
 def _rounded(nbytes: int) -> int:

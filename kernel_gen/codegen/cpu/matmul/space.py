@@ -16,6 +16,7 @@ _UNROLL = (1, 2, 4)
 _PREFETCH = (0, 4, 8, 16)
 _AHEAD = ("none", "next")
 _ELEMENTS = ("wide", "pairs")
+_COLS = ("apart", "joined")
 _AHEAD_ROW_TILES = 8  # with fewer, one tile's share of a panel is long
 _TEAM_STEPS = 200_000
 _DOT_ROWS = 4  # beyond, packing a right operand that runs along k pays
@@ -37,6 +38,7 @@ def matmul_space(problem: Problem, target: Target) -> Space:
         Parameter("prefetch", _PREFETCH),
         Parameter("ahead", _AHEAD),
         *((Parameter("element", _ELEMENTS),) if holds_pairs(problem) else ()),
+        *((Parameter("cols", _COLS),) if problem.joins_cols else ()),
         Parameter("threads", ("one", "all")),
         *((Parameter("keep", policies(problem)),) if problem.finishes_rows else ()),
     )
@@ -55,6 +57,7 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
     wished = [
         first,
         *((_with_other_element(first),) if right is not Operand.DOT else ()),
+        *_with_other_columns(problem, first, right),
         *(
             _seed(problem, target, tiles[0], split, left[-1], mode)
             for mode in right_modes(problem)
@@ -126,10 +129,17 @@ def _seed(
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
         ("prefetch", 8 if packed else 0),
         *((("element", _element(problem, target, packed)),) if holds_pairs(problem) else ()),
+        *((("cols", _COLS[_joins(problem, target, tile, packed)]),) if problem.joins_cols else ()),
         ("ahead", _AHEAD[packed and problem.m >= _AHEAD_ROW_TILES * tile.rows]),
         ("threads", "all" if _worth_a_team(problem) else "one"),
         *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
     )
+
+
+def _joins(problem: Problem, target: Target, tile: guess.Tile, packed: bool) -> bool:
+    """Whether tiles are cut anew: packed, and not whole where the innermost axis ends."""
+    columns = tile.vectors * guess.lanes_of(problem, target)
+    return packed and problem.inner_cols % columns != 0
 
 
 def _depth(problem: Problem, target: Target, tile: guess.Tile, right: Operand) -> int:
@@ -166,6 +176,13 @@ def _with_other_element(seed: Seed) -> Seed:
     )
 
 
+def _with_other_columns(problem: Problem, seed: Seed, right: Operand) -> list[Seed]:
+    """The same choices with columns joined or apart, if there are both."""
+    if not problem.joins_cols or right not in (Operand.CALL, Operand.LOAD):
+        return []
+    return [_with(seed, cols=_COLS[dict(seed)["cols"] == _COLS[0]])]
+
+
 def _worth_a_team(problem: Problem) -> bool:
     """Starting a team takes a few microseconds: the time of some 300 thousand multiply-adds."""
     return problem.b * problem.m * problem.n * problem.k >= _TEAM_STEPS
@@ -191,6 +208,7 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         unroll=int(point["unroll"]),
         prefetch=int(point["prefetch"]),
         pairs=point.get("element", "wide") == "pairs",
+        joined=point.get("cols", "apart") == "joined",
         ahead=point["ahead"] == "next",
         team=point["threads"] == "all",
         keep=str(point.get("keep", "none")),

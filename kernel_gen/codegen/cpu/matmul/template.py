@@ -7,6 +7,7 @@ from kernel_gen.codegen.cpu.matmul.normalise import normalise
 from kernel_gen.codegen.cpu.matmul.operand import (
     fits_in_place,
     left_modes,
+    refuse_joined,
     refuse_pairs,
     right_modes,
 )
@@ -47,7 +48,11 @@ class MatmulTemplate:
             return Refusal("operand-layout", f"operands read {tiling.left} and {tiling.right}")
         if not fits_in_place(problem, tiling):
             return Refusal("tile-too-large", f"a tile of {tiling.mr}×{tiling.nr} read in place")
-        refused = refuse_pairs(problem, tiling) or refuse_panel(problem, tiling)
+        refused = (
+            refuse_pairs(problem, tiling)
+            or refuse_joined(problem, tiling)
+            or refuse_panel(problem, tiling)
+        )
         return refused or to_schedule(tiling)
 
     def generate(

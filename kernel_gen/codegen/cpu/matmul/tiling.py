@@ -15,6 +15,7 @@ from kernel_gen.schedule.words import decided, number, word
 NAME = "matmul"
 _THREADS = {False: "one", True: "all"}
 _PAIRS = "bf16-pairs"
+_JOINED = "joined"
 _AHEAD = {False: "none", True: "next"}
 
 
@@ -57,6 +58,7 @@ class Tiling:
     prefetch: int = 8
     pairs: bool = False  # packed elements are two bf16 of neighbouring steps of k
     ahead: bool = False  # whether row tiles prefetch the next panel of a packed right operand
+    joined: bool = False  # whether column tiles go on over the ends of the innermost column axis
     team: bool = True  # False: one thread whatever the caller offers
     keep: str = "none"  # what is kept along a row that is finished in stages (`row_epilogue`)
 
@@ -73,16 +75,24 @@ class Tiling:
     def row_tiles(self, problem: Problem) -> int:
         return max(1, -(-problem.m // self.mr))
 
+    def slab_cols(self, problem: Problem) -> int:
+        """Columns of one slab, which is cut into tiles: those of one point of the outer column
+        axes, or all of them."""
+        return problem.n if self.joined else problem.inner_cols
+
+    def slabs(self, problem: Problem) -> int:
+        return problem.n // self.slab_cols(problem) if problem.n else 0
+
     def slab_tiles(self, problem: Problem) -> int:
-        """Column tiles of one slab (one point of the outer column axes)."""
-        return max(1, -(-problem.inner_cols // self.nr))
+        """Column tiles of one slab."""
+        return max(1, -(-self.slab_cols(problem) // self.nr))
 
     def col_tiles(self, problem: Problem) -> int:
-        return max(1, problem.outer_cols) * self.slab_tiles(problem)
+        return max(1, self.slabs(problem)) * self.slab_tiles(problem)
 
     def tail_nv(self, problem: Problem) -> int:
         """Vectors of the last tile of a slab; `nv` if it is full."""
-        rest = problem.inner_cols % self.nr
+        rest = self.slab_cols(problem) % self.nr
         return -(-rest // self.lanes) if rest else self.nv
 
     def packed(self, steps: int) -> int:
@@ -124,6 +134,7 @@ def to_schedule(tiling: Tiling) -> Schedule:
             Decision("tile", attrs(rows=tiling.mr, vectors=tiling.nv)),
             Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
             Decision("pack", _packing(tiling)),
+            *((Decision("cols", attrs(tiles=_JOINED)),) if tiling.joined else ()),
             Decision("parallel", attrs(split=str(tiling.split), threads=_THREADS[tiling.team])),
             Decision("unroll", attrs(depth=tiling.unroll)),
             Decision("prefetch", attrs(depth=tiling.prefetch, panel=_AHEAD[tiling.ahead])),
@@ -155,6 +166,7 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         prefetch=number(schedule, "prefetch", "depth"),
         pairs=decided(schedule, "pack", "element") == _PAIRS,
         ahead=decided(schedule, "prefetch", "panel") == _AHEAD[True],
+        joined=bool(schedule.find("cols")),
         team=word(schedule, "parallel", "threads") == _THREADS[True],
         keep=word(schedule, "rows", "keep") if schedule.find("rows") else "none",
     )
