@@ -23,6 +23,7 @@ from tuner.tasks import NestTask, Tasks
 _OPTIMISM = 0.9
 _MOST_CORRECTION = 2.0
 _UNTIMED_US = 1e6  # of each framework part where none has a time: a kernel comes first
+_HOPE = 0.5  # of the time of a nest never measured; the less of it the more trials there were
 _HOPELESS_TRIALS = 4  # a nest without one right kernel after so many trials is given up
 
 
@@ -99,6 +100,12 @@ class CostBook:
         if self.is_hopeless(digest):
             return None
         return self.predicted_us(digest) * self._correction(digest) * _OPTIMISM
+
+    def hoped_us(self, digest: str, cost_us: float) -> float:
+        """What a nest that is held to take `cost_us` may take after more trials: half of it before
+        the first one, three quarters after it, five sixths after two."""
+        search = self._searches.get(digest)
+        return cost_us * (1 - _HOPE / (1 + (search.tried if search is not None else 0)))
 
     def options(self, *, measured_only: bool = False) -> list[CoverOption]:
         """Cover options for all groups that have a cost."""

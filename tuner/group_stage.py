@@ -4,8 +4,9 @@
 
 Only nests that occur in a promising cover are tuned. A cover that looks good on predictions alone
 is measured at once, which corrects the predictions and moves the next cover. Once all of the best
-cover is measured, nests that no one has timed are hoped to take half of what is predicted, so that
-a fusion which the model underrates is tried as well.
+cover is measured, nests are hoped to take less than they are known to (`CostBook.hoped_us`), so
+that a fusion which the model underrates is tried as well, and one that lost by its first guess is
+tuned.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ _BATCH_SECONDS = 1.5
 _BATCH = (6, 24)  # fewest and most candidates of a batch
 _FIRST_TRIAL_SECONDS = 0.2  # guess before anything was measured
 _UNFUSED_WEIGHT = 0.15  # of a nest that only the plan without fusion, or a hopeful one, needs
-_HOPE = 0.5  # of the time that is predicted for a nest never measured
 _RESOLVE_BATCHES = 4  # batches between two covers once there is nothing untried in the best one
 _SOLVER_SECONDS, _SOLVER_SHARE = 2.0, 0.1
 
@@ -119,17 +119,14 @@ class GroupStage:
         self._batches_left = 0 if has_news else _RESOLVE_BATCHES
 
     def _hopeful_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
-        """Nests of the best cover if nests never measured beat their prediction."""
-        hopeful = [
-            replace(option, cost_us=_HOPE * option.cost_us) if self._is_guessed(option) else option
-            for option in options
-        ]
+        """Nests of the best cover if all take what they are hoped to."""
+        hopeful = [replace(option, cost_us=self._hoped_us(option)) for option in options]
         return self._count(self._cover(hopeful).plan, _UNFUSED_WEIGHT)
 
-    def _is_guessed(self, option: CoverOption) -> bool:
+    def _hoped_us(self, option: CoverOption) -> float:
         if not isinstance(option.group, FusionGroup):
-            return False
-        return self._costs.measured_us(self._tasks.candidate_of[option.group].task) is None
+            return option.cost_us
+        return self._costs.hoped_us(self._tasks.candidate_of[option.group].task, option.cost_us)
 
     def _unfused_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
         single = [option for option in options if self._tasks.is_single(option.group)]

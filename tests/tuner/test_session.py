@@ -91,6 +91,20 @@ def test_what_is_as_fast_within_the_noise_shares_a_kernel(fused_us: float, kerne
     assert {entry.code for entry in plan.summary.unfused} <= {"not-faster"}
 
 
+def test_a_fusion_that_loses_by_its_first_guesses_is_tuned() -> None:
+    parts = candidates(add_relu_graph(), templates(TARGET), TARGET).groups
+    (fused,) = (part.task for part in parts if len(part.group.nodes) == 3)
+    apart, tried = times_by_size(9.5, 100.0, 33.0), 0
+
+    def better_later(group: str, template: str, point: object) -> Measurement | Failure | None:
+        nonlocal tried
+        tried += group == fused
+        return measurement(5.0) if group == fused and tried > 4 else apart(group, template, point)
+
+    plan, _ = run(better_later, assignment(TARGET, trials=60))
+    assert [kernel.ops for kernel in plan.kernels] == [("add", "relu", "mul")]
+
+
 def test_what_other_programs_take_now_and_then_does_not_decide() -> None:
     quiet = times_by_size(5.0, 100.0, 5.0)
 
