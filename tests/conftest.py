@@ -23,8 +23,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays; looking for garbage in it and in what a capture makes, again and
-    again, took a twelfth of a model's test."""
+    """What is imported by now stays. Looking for garbage in it and in what a capture makes, again
+    and again, took a twelfth of a model's test."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
