@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -90,17 +91,17 @@ def on_terminal(
     return done, shown
 
 
-@pytest.mark.parametrize(
-    "command",
-    [("devices",), ("jobs",), ("plans",), ("lookup", f"gaf1:{'a' * 32}:static:{'b' * 16}:cpu-x")],
-    ids=lambda command: command[0],
-)
-def test_a_service_that_is_awaited_is_named_meanwhile(home: Path, command: tuple[str, ...]) -> None:
-    """One that is away is asked again for two and a half seconds."""
+def test_a_service_that_is_awaited_is_named_meanwhile(home: Path) -> None:
+    """One that is away is asked again for two and a half seconds: by all commands side by side."""
     away = "http://127.0.0.1:9"
-    done, shown = on_terminal(*command, "--json", "--service", away)
-    assert (done.returncode, done.stdout) == (3, b""), shown
-    assert f"asking {away}" in shown
+    key = f"gaf1:{'a' * 32}:static:{'b' * 16}:cpu-x"
+    commands = (("devices",), ("jobs",), ("plans",), ("lookup", key))
+    with ThreadPoolExecutor(len(commands)) as pool:
+        runs = [pool.submit(on_terminal, *c, "--json", "--service", away) for c in commands]
+    for command, run in zip(commands, runs, strict=True):
+        done, shown = run.result()
+        assert (done.returncode, done.stdout) == (3, b""), (command, shown)
+        assert f"asking {away}" in shown, command
 
 
 def test_a_long_capture_shows_that_it_goes_on(home: Path) -> None:
