@@ -17,9 +17,7 @@ _SUFFIXES = (".dot", ".svg", ".png", ".json", ".trace")
 def _parts(subject: object) -> tuple[Plan, FusionReport]:
     if isinstance(subject, Plan):
         return subject, report_of(subject, "hit")
-    from graph_autofusion.module import (
-        OptimizedModule,
-    )  # loads torch, which a plan is shown without
+    from graph_autofusion.module import OptimizedModule  # loads torch, which a plan goes without
 
     if isinstance(subject, OptimizedModule):
         return subject.plan, subject.report

@@ -156,13 +156,13 @@ def _parse_choice(name: str, value: str | None, kind: type[OnMiss], default: OnM
 
 def rules_text(rules: str | Path | Mapping[str, Any] | None) -> str:
     """The YAML text of `rules`: a path, the text itself, or a mapping of the same form."""
-    from kernel_gen.fusion.rules import load_rules
-
     if rules is None:
         return ""
-    if isinstance(rules, Mapping):
-        import yaml
+    import yaml  # these two: only where there are rules
 
+    from kernel_gen.fusion.rules import load_rules
+
+    if isinstance(rules, Mapping):
         try:
             text = yaml.safe_dump(dict(rules), sort_keys=True)
         except (yaml.YAMLError, TypeError) as error:

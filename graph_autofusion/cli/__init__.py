@@ -1,4 +1,5 @@
-"""The `gaf` command. One module per habit; `app` puts them together.
+"""The `gaf` command. One module per habit; `app` puts them together. What takes long to load
+(torch, the server, the code generators) is imported by the command that runs it.
 
 Exit codes: 0 done; 1 the command ran and the answer is no (a miss, a failed job, a failed check);
 2 wrong usage or input; 3 something is not available (compiler, service, package); 130 Ctrl-C.

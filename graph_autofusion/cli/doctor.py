@@ -15,6 +15,7 @@ from pathlib import Path
 import typer
 
 from graph_autofusion.cli.output import JsonFlag, print_rows
+from graph_autofusion.client import Client
 from graph_autofusion.paths import bundle_cache_root, default_store
 from graph_autofusion.progress import waiting
 from kernel_gen.errors import GafError
@@ -136,8 +137,6 @@ def _service() -> Finding:
     url = os.environ.get("GAF_SERVICE")
     if not url:
         return Finding("service", "absent", "GAF_SERVICE is not set; programs are tuned here")
-    from graph_autofusion.client import Client
-
     try:
         with Client(url) as client:
             return Finding("service", "ok", f"{url}, {len(client.devices())} devices")

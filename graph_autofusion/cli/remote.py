@@ -20,6 +20,7 @@ from graph_autofusion.cli.output import (
 from graph_autofusion.cli.tune import Device, Dims, Numerics, Rules, Seconds, Trials, What
 from graph_autofusion.client import Client
 from graph_autofusion.job import Job
+from graph_autofusion.options import rules_text
 from graph_autofusion.progress import tuning_progress, waiting
 from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget, JobState
@@ -41,8 +42,6 @@ def submit(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a service for a plan. Weights stay here."""
-    from graph_autofusion.options import rules_text
-
     graph = subject.load_subject(what, dim or ()).graph
     budget = Budget(seconds, trials)
     with Client(service, api_key) as client:
