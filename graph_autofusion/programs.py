@@ -16,6 +16,7 @@ from graph_autofusion.closure import adopt
 from graph_autofusion.gate import Gate
 from graph_autofusion.guards import Call
 from graph_autofusion.model_guard import ModelGuard, ModelState
+from graph_autofusion.native_attention import native_attention
 from graph_autofusion.notices import Notices
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.poller import Poller
@@ -128,7 +129,8 @@ class Programs:
         return program
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
-        """The program; raises InvalidInput if running the model changes its own attributes."""
+        """The program; raises InvalidInput if running the model changes its own attributes, or
+        does what a capture does not see."""
         adopt(self.module)
         for _ in range(2):  # the first run may fill caches
             before = ModelGuard(self.module)
@@ -136,9 +138,12 @@ class Programs:
             try:
                 with torch.no_grad():
                     captured = capture(self.module, args, example_kwargs=kwargs)
+                native = native_attention(self.module, captured, args, kwargs)
             finally:
                 self._gate.open()
             if before.check() is ModelState.SAME:
+                if native:
+                    raise InvalidInput(native)
                 return captured
         raise InvalidInput(
             f"each call of {type(self.module).__name__} changes its attributes or globals, "
