@@ -102,6 +102,7 @@ def test_a_service_that_is_awaited_is_named_meanwhile(home: Path) -> None:
         done, shown = run.result()
         assert (done.returncode, done.stdout) == (3, b""), (command, shown)
         assert f"asking {away}" in shown, command
+        assert f"{away} cannot be reached" in shown, command
 
 
 def test_a_long_capture_shows_that_it_goes_on(home: Path) -> None:
