@@ -15,12 +15,14 @@ from typing import Any
 import torch
 from torch._C._dynamo.guards import TensorGuards
 from torch.autograd import forward_ad
+from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 from kernel_gen.frontend import Captured
 from kernel_gen.frontend.captured import constant_key
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
+CACHED = "inside torch.nn.utils.parametrize.cached()"
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.device)
 
 
@@ -76,6 +78,8 @@ def framework_reason(needs_grad: bool, leaves: Sequence[Any]) -> str:
         return "autocast is on"
     if is_forward_differentiated():
         return "inside forward-mode differentiation"
+    if are_weights_cached():
+        return CACHED
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "inside a torch.func transform"
     if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
@@ -88,6 +92,12 @@ def framework_reason(needs_grad: bool, leaves: Sequence[Any]) -> str:
 def is_forward_differentiated() -> bool:
     """Whether tensors may carry tangents, which a plan would drop."""
     return forward_ad._current_level >= 0
+
+
+def are_weights_cached() -> bool:
+    """Whether parametrized weights stay what they were at their first use: a plan would see what
+    is written to them, and a capture would leave its own kind of tensors in the cache."""
+    return parametrize._cache_enabled > 0
 
 
 def _any_requires_grad(leaves: Sequence[Any]) -> bool:

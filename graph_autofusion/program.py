@@ -8,7 +8,12 @@ from typing import Any
 
 import torch
 
-from graph_autofusion.guards import PLAIN, is_forward_differentiated, tensors_alike
+from graph_autofusion.guards import (
+    PLAIN,
+    are_weights_cached,
+    is_forward_differentiated,
+    tensors_alike,
+)
 from graph_autofusion.model_guard import ModelGuard
 from graph_autofusion.poller import Poller
 from graph_autofusion.report import FusionReport
@@ -54,7 +59,7 @@ class Ready:
             return False
         if self._without_grad and torch.is_grad_enabled():
             return False
-        if is_forward_differentiated():
+        if is_forward_differentiated() or are_weights_cached():
             return False
         count, inputs, constants = alike
         return (

@@ -12,6 +12,8 @@ import torch
 
 from graph_autofusion.gate import Gate
 from graph_autofusion.guards import (
+    CACHED,
+    are_weights_cached,
     describe_call,
     framework_reason,
     shares_written_storage,
@@ -182,6 +184,7 @@ class Runner:
             return
         call = describe_call(args, kwargs)
         reason = call.reason or hooks_reason(self.module)
+        reason = reason or (CACHED if are_weights_cached() else "")
         if not reason:
             self.last = self.programs.find(call, args, kwargs)
         elif self.options.strict:

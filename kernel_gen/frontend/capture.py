@@ -37,6 +37,7 @@ from kernel_gen.frontend.layouts import ResultLayout, result_layouts
 from kernel_gen.frontend.outputs import read_outputs
 from kernel_gen.frontend.reader import read, without_rule
 from kernel_gen.frontend.reading import Reading
+from kernel_gen.frontend.release import release
 from kernel_gen.frontend.tidy import tidy, with_strides
 
 _ONE_AT_A_TIME = threading.RLock()  # torch.export keeps its state in the process
@@ -76,6 +77,8 @@ def _capture(
         return _finish(state, layouts, args, kwargs)
     except InvalidGraph as error:
         raise UnsupportedModel(f"the model does not fit the graph's limits: {error}") from error
+    finally:
+        release(program)
 
 
 def split_inputs(

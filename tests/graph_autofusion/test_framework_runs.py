@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd import forward_ad
+from torch.nn.utils import parametrize
 from torch.utils.flop_counter import FlopCounterMode
 
 from graph_autofusion import programs, runner
@@ -92,6 +93,44 @@ def test_forward_mode_differentiation(wrap, model):
             tangent = forward_ad.unpack_dual(fast(dual)).tangent
         torch.testing.assert_close(tangent, forward_ad.unpack_dual(model(dual)).tangent)
     fast(x)
+
+
+class Squared(nn.Module):
+    def forward(self, weight):
+        return weight * weight + 1
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore::graph_autofusion.GafWarning")
+@pytest.mark.parametrize("known", [False, True], ids=["first call inside", "first call before"])
+def test_parametrized_weights_that_are_cached_stay_as_eager_has_them(wrap, known):
+    model = nn.Linear(8, 4).eval()
+    parametrize.register_parametrization(model, "weight", Squared())
+    fast, x = wrap(model, strict=False), torch.randn(3, 8)
+    if known:
+        fast(x)
+        fast(x)
+    with parametrize.cached():
+        torch.testing.assert_close(fast(x), model(x))
+        model.parametrizations.weight.original.add_(1.0)
+        torch.testing.assert_close(fast(x), model(x))
+        torch.testing.assert_close(fast(x), model(x))
+    torch.testing.assert_close(fast(x), model(x))
+
+
+@torch.no_grad()
+def test_tensors_can_be_swapped(wrap):
+    model, x = nn.Linear(8, 4).eval().requires_grad_(False), torch.randn(3, 8)
+    fast = wrap(model)
+    fast(x)
+    fast(x)
+    for _ in range(2):
+        other = nn.Parameter(torch.randn(4, 8), requires_grad=False)
+        torch.utils.swap_tensors(model.weight, other)
+        torch.testing.assert_close(fast(x), model(x))
+    y = torch.randn(3, 8)
+    torch.utils.swap_tensors(x, y)
+    torch.testing.assert_close(fast(x), model(x))
 
 
 @torch.no_grad()
