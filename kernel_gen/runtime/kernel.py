@@ -50,7 +50,7 @@ class Call:
     def __init__(self, keep: list[Array], scratch: NDArray[np.uint8], dims: Sequence[int],
                  n_threads: int) -> None:  # fmt: skip
         self._keep = keep
-        self._scratch = scratch
+        self.scratch = scratch
         self._pointers = (ctypes.c_void_p * max(len(keep), 1))(*(a.ctypes.data for a in keep))
         self._dims = (ctypes.c_longlong * max(len(dims), 1))(*dims)
         self.args = KernelArgs(
@@ -95,17 +95,24 @@ class LoadedKernel:
         return address
 
     def prepare(
-        self, operands: Sequence[Array], n_threads: int = 1, dims: Sequence[int] = ()
+        self,
+        operands: Sequence[Array],
+        n_threads: int = 1,
+        dims: Sequence[int] = (),
+        like: Call | None = None,
     ) -> Call:
         """Arguments for calling the kernel with these arrays (outputs are written in place).
 
-        Raises InvalidInput if number, size or layout of the arrays do not fit the nest.
+        `like` is a call of this kernel with as many threads, never made at the same time: its
+        scratch is used again. Raises InvalidInput if number, size or layout of the arrays do not
+        fit the nest.
         """
         self._check(operands)
         packs = {p.operand: p for p in self.source.packs}
         held = [self._pack(packs[i], a) if i in packs else a for i, a in enumerate(operands)]
         nbytes = self.source.shared_bytes + self.source.scratch_bytes * n_threads
-        return Call(held, aligned_bytes(max(nbytes, 1)), dims, n_threads)
+        scratch = aligned_bytes(max(nbytes, 1)) if like is None else like.scratch
+        return Call(held, scratch, dims, n_threads)
 
     def call(self, call: Call) -> int:
         """Runs the kernel; returns its status, 0 if all went well."""

@@ -88,6 +88,13 @@ def test_operands_that_do_not_fit_are_refused(kernel: LoadedKernel) -> None:
             kernel.prepare(operands)
 
 
+def test_calls_of_one_kernel_may_share_their_scratch(kernel: LoadedKernel) -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    first, other = kernel.prepare([x, out], 2), kernel.prepare([x, out], 2)
+    assert kernel.prepare([x, out], 2, like=first).args.scratch == first.args.scratch
+    assert other.args.scratch != first.args.scratch
+
+
 def test_missing_entry_is_unavailable(compiler: Compiler, source: KernelSource) -> None:
     built = compiler.compile([source], host_target())
     assert not isinstance(built, Failure)
