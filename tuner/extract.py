@@ -15,6 +15,11 @@ class Extraction:
         self._graph, self._domains = graph, domains
         self._fixed = {constant.value: constant for constant in graph.constants}
         self._kinds = {given.value: given.kind for given in graph.inputs}
+        self._digests: dict[Graph, str] = {}
+
+    def digest(self, part: Graph) -> str:
+        """`part.digest`, taken once for equal parts: to compare two takes far less."""
+        return self._digests.get(part) or self._digests.setdefault(part, part.digest)
 
     def part(self, nodes: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
         """The nodes (indices, ascending) as a graph from `inputs` to `outputs` (values of `graph`).

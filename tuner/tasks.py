@@ -60,10 +60,9 @@ def make_tasks(
     library: dict[str, Graph] = {}
     library_of: dict[FrameworkGroup, str] = {}
     parts = Extraction(program, domains)
-    digests: dict[Graph, str] = {}  # equal layers have equal parts: a digest takes far longer
     for group in candidates.library:
         part = parts.part(group.nodes, group.inputs, group.outputs)
-        digest = digests.get(part) or digests.setdefault(part, part.digest)
+        digest = parts.digest(part)
         library.setdefault(digest, part)
         library_of[group] = digest
     candidate_of = {candidate.group: candidate for candidate in candidates.groups}

@@ -63,7 +63,7 @@ class _Book:
         if getattr(group, "is_constant", False):
             return 0.0
         part = self._parts.part(group.nodes, group.inputs, group.outputs)
-        return self._library.get(part.digest)
+        return self._library.get(self._parts.digest(part))
 
     def alone_us(self, nodes: Iterable[int]) -> float | None:
         """Sum over the nodes, each alone; views that nobody timed are free."""
