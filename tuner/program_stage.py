@@ -119,9 +119,10 @@ class ProgramStage:
         """
         champion = self._champion
         beaten = champion is not None and not champion.is_improved
-        framework = self._finalists.framework()
-        if framework is not None and (champion is None or (beaten and self.has_time(1.0))):
-            self._contest([self._finalists.entry(framework)])
+        if champion is None or (beaten and self.has_time(1.0)):
+            framework = self._finalists.framework()
+            if framework is not None:
+                self._contest([self._finalists.entry(framework)])
         champion = self._champion
         if champion is None:
             raise InvalidInput("no plan of this program runs here: see the job's cover trials")
