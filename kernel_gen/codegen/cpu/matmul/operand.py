@@ -118,7 +118,7 @@ def refuse_pairs(problem: Problem, tiling: Tiling) -> Refusal | None:
     """Pairs need packed operands, and blocks that cut none of them."""
     if not tiling.pairs:
         return None
-    packed = tiling.left is Operand.CALL and tiling.right in (Operand.CALL, Operand.LOAD)
+    packed = tiling.left is Operand.CALL and tiling.right.is_packed
     if not holds_pairs(problem) or not packed or tiling.kc % 2:
         return Refusal("operand-layout", "pairs of bf16 need packed operands that are stored so")
     return None
@@ -126,8 +126,7 @@ def refuse_pairs(problem: Problem, tiling: Tiling) -> Refusal | None:
 
 def refuse_joined(problem: Problem, tiling: Tiling) -> Refusal | None:
     """Joined columns are of several axes, and no straight line in memory: they are packed."""
-    packed = tiling.right in (Operand.CALL, Operand.LOAD)
-    if tiling.joined and not (problem.joins_cols and packed):
+    if tiling.joined and not (problem.joins_cols and tiling.right.is_packed):
         return Refusal("operand-layout", "columns that are joined need a packed operand")
     return None
 

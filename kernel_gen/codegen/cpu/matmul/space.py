@@ -116,7 +116,7 @@ def _seed(
     right: Operand,
 ) -> Seed:
     rows = min(guess.block_rows(problem, target, tile), _MOST_ROWS)
-    packed = right in (Operand.CALL, Operand.LOAD)
+    packed = right.is_packed
     streams = right is Operand.DIRECT and problem.m <= 4 * tile.rows
     return (
         ("tile", _tile_name(tile)),
@@ -178,7 +178,7 @@ def _with_other_element(seed: Seed) -> Seed:
 
 def _with_other_columns(problem: Problem, seed: Seed, right: Operand) -> list[Seed]:
     """The same choices with columns joined or apart, if there are both."""
-    if not problem.joins_cols or right not in (Operand.CALL, Operand.LOAD):
+    if not problem.joins_cols or not right.is_packed:
         return []
     return [_with(seed, cols=_COLS[dict(seed)["cols"] == _COLS[0]])]
 

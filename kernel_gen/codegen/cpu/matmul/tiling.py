@@ -38,6 +38,11 @@ class Operand(StrEnum):
     CALL = "call"
     LOAD = "load"
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the product reads a packed copy."""
+        return self in (Operand.CALL, Operand.LOAD)
+
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
@@ -65,7 +70,7 @@ class Tiling:
     @property
     def fetches_next(self) -> bool:
         """Whether there is a packed panel to fetch ahead."""
-        return self.ahead and self.right in (Operand.CALL, Operand.LOAD)
+        return self.ahead and self.right.is_packed
 
     @property
     def nr(self) -> int:
