@@ -140,6 +140,7 @@ class ProgramStage:
         """Finalists with their present kernels, without those that have run."""
         seconds = _COVER_SHARE * self._meter.remaining_seconds
         found = self._finalists.covers(seconds, self._check_stop)
+        self._check_stop()
         unfused = self._finalists.unfused(seconds) if self._wants_unfused() else None
         covers = [*found, *([unfused] if unfused else [])]
         entries: list[Entry] = []
@@ -160,9 +161,8 @@ class ProgramStage:
 
     def _wants_unfused(self) -> bool:
         """Where it is the baseline, and while there is time."""
-        self._check_stop()
-        is_baseline = self._device.target.kind is not DeviceKind.CPU
-        return is_baseline or self._meter.remaining_seconds > 0
+        has_framework = self._device.target.kind is DeviceKind.CPU
+        return not has_framework or self._meter.remaining_seconds > 0
 
     def _contest(self, entries: Sequence[Entry]) -> list[float | None]:
         """Run these, the champion and the baseline; the entries' times."""
