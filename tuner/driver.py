@@ -26,10 +26,10 @@ from contextlib import contextmanager
 from db.leases import Lease
 from db.store import Store
 from kernel_gen.errors import Unavailable
-from tuner.device import Device
+from tuner.devices.device import Device
+from tuner.devices.ray_runtime import ray_runtime
 from tuner.job_runner import JobRunner
 from tuner.patience import Patience, StoreAway
-from tuner.ray_runtime import ray_runtime
 
 _POLL_SECONDS = 0.5
 _ANNOUNCE_SECONDS = 5.0
@@ -48,7 +48,7 @@ class Driver:
 
     def run(self) -> None:
         """Claim and run jobs until `stop` is set; raises Unavailable if the device is lost."""
-        from tuner.ray_device import RayDevice
+        from tuner.devices.ray_device import RayDevice
 
         device = RayDevice(self._device_name)
         announcer = threading.Thread(target=self._announce, args=(device,), daemon=True)

@@ -6,7 +6,7 @@ from kernel_gen.fusion.group import FrameworkGroup, FusionPlan
 from kernel_gen.ir.fused_convolution import fused_convolution
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Measurement
-from tuner.protocol import half_width
+from tuner.child.protocol import half_width
 from tuner.tasks import computing_nodes
 
 IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run

@@ -13,7 +13,7 @@ from db.store import Store
 from kernel_gen.errors import GafError, Unavailable
 from kernel_gen.records import Failure, JobState, Stage
 from kernel_gen.runtime.key import PlanKey
-from tuner.device import Device
+from tuner.devices.device import Device
 from tuner.patience import IMPATIENT, Patience, StoreAway
 from tuner.session import Assignment, Session
 from tuner.store_archive import OnEvent, StoreArchive

@@ -34,10 +34,10 @@ from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.requires import sentence, this_process
 from tuner.archive import EventData
-from tuner.device import Device
+from tuner.devices.device import Device
+from tuner.devices.ray_runtime import ray_runtime
 from tuner.driver import stop_on_signals
 from tuner.job_runner import JobRunner
-from tuner.ray_runtime import ray_runtime
 from tuner.store_archive import OnEvent
 
 _JOIN_SECONDS = 0.3
@@ -119,7 +119,7 @@ class _Cancelled(Exception):
 @contextmanager
 def _opened(name: str, on_event: OnEvent, check_stop: Callable[[], None]) -> Iterator[Device]:
     """A Ray actor as in the service; where Ray cannot start, the device in this process."""
-    from tuner.devices import open_device
+    from tuner.devices.opening import open_device
 
     with _ray_or_none(on_event) as has_ray:
         check_stop()
@@ -131,7 +131,9 @@ def _opened(name: str, on_event: OnEvent, check_stop: Callable[[], None]) -> Ite
 
 
 def _ray_device(name: str, check_stop: Callable[[], None]) -> Device:
-    from tuner.ray_device import RayDevice  # imports Ray, which must find its environment ready
+    from tuner.devices.ray_device import (
+        RayDevice,  # imports Ray, which must find its environment ready
+    )
 
     return RayDevice(name, check_stop=check_stop)
 

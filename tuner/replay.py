@@ -22,9 +22,9 @@ from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Artifact, Plan, SearchSummary
 from tuner.archive import MemoryArchive
-from tuner.contest import Contender, ContestResult, ContestTask, Entry, GraphTask
-from tuner.messages import UNTRIED, KernelTask, TaskResult
-from tuner.program_stage import BASELINE_TEMPLATE, COVER_GROUP
+from tuner.child.contest import Contender, ContestResult, ContestTask, Entry, GraphTask
+from tuner.child.messages import UNTRIED, KernelTask, TaskResult
+from tuner.programs.stage import BASELINE_TEMPLATE, COVER_GROUP
 from tuner.session import LIBRARY_TEMPLATE, Assignment, Session
 
 Point = tuple[tuple[str, int | str], ...]

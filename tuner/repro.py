@@ -16,10 +16,10 @@ from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput, Refusal
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget, Failure, JobRequest, Stage
-from tuner.device import Device
-from tuner.domains import value_domains
+from tuner.checks.domains import value_domains
+from tuner.child.messages import KernelTask
+from tuner.devices.device import Device
 from tuner.extract import Extraction
-from tuner.messages import KernelTask
 from tuner.prepare import prepare
 from tuner.tasks import NestTask, Tasks
 

@@ -18,15 +18,15 @@ from kernel_gen.records import Failure, JobRequest, Trial
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
-from tuner.contest import GraphTask
-from tuner.costs import CostBook
-from tuner.device import Device
-from tuner.finalists import Finalists
-from tuner.group_stage import GroupStage
+from tuner.child.contest import GraphTask
+from tuner.devices.device import Device
 from tuner.meter import Meter
+from tuner.nests.costs import CostBook
+from tuner.nests.search import NestSearch
+from tuner.nests.stage import GroupStage
 from tuner.prepare import prepare
-from tuner.program_stage import BASELINE_TEMPLATE, COVER_GROUP, ProgramStage
-from tuner.search import NestSearch
+from tuner.programs.finalists import Finalists
+from tuner.programs.stage import BASELINE_TEMPLATE, COVER_GROUP, ProgramStage
 from tuner.summary import published
 from tuner.tasks import Tasks
 

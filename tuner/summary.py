@@ -11,7 +11,7 @@ from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Plan, SearchSummary, Unfused
 from tuner.meter import Meter
 from tuner.prepare import Prepared
-from tuner.program_stage import Outcome
+from tuner.programs.stage import Outcome
 
 _NOT_FASTER = Refusal("not-faster", "No kernel that shares it with another op was faster.")
 

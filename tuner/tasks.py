@@ -12,9 +12,9 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import ValueDomain
-from tuner.domains import value_domains
+from tuner.checks.domains import value_domains
+from tuner.child.messages import NestCheck
 from tuner.extract import Extraction
-from tuner.messages import NestCheck
 
 _NOT_COMPUTING = (OpKind.VIEW, OpKind.SOURCE)
 

@@ -9,7 +9,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Failure, Measurement
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Plan
-from tuner.program_bench import PlanBench
+from tuner.devices.program_bench import PlanBench
 
 
 @dataclass(frozen=True, slots=True)

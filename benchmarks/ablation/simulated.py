@@ -28,9 +28,9 @@ from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Plan as FusedPlan
 from tuner.archive import MemoryArchive
-from tuner.device import Device
-from tuner.devices import open_device
-from tuner.program_stage import COVER_GROUP
+from tuner.devices.device import Device
+from tuner.devices.opening import open_device
+from tuner.programs.stage import COVER_GROUP
 from tuner.session import LIBRARY_TEMPLATE, Assignment, Session
 from tuner.tasks import computing_nodes
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import graph_autofusion as gaf
 from benchmarks.suite.workloads import load_case, rows
-from kernel_gen.codegen.ascend.vector_tiling import LARGEST
+from kernel_gen.codegen.ascend.kernel.vector_tiling import LARGEST
 from kernel_gen.codegen.registry import templates
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Refusal
@@ -30,9 +30,9 @@ from kernel_gen.records import Budget, JobRequest, Measurement
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Kernel
 from tuner.archive import MemoryArchive
-from tuner.ascend_device import AscendDevice
-from tuner.devices import open_device
-from tuner.messages import KernelTask
+from tuner.child.messages import KernelTask
+from tuner.devices.ascend_device import AscendDevice
+from tuner.devices.opening import open_device
 from tuner.session import Assignment, Session
 from tuner.tasks import NestTask
 

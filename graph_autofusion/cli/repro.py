@@ -18,7 +18,7 @@ from graph_autofusion.progress import counting
 from kernel_gen.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from tuner.device import LocalDevice
+    from tuner.devices.device import LocalDevice
     from tuner.repro import Finding, Searched
 
 
@@ -53,7 +53,7 @@ def repro(
 
 @contextmanager
 def _device() -> Iterator[LocalDevice]:
-    from tuner.device import LocalDevice
+    from tuner.devices.device import LocalDevice
 
     device = LocalDevice()
     try:

@@ -74,7 +74,7 @@ def worker(
     need_server()
     if head == (address is not None):
         raise typer.BadParameter("give either --head or --address host:port")
-    from tuner.ray_runtime import RESOURCES, prepare_environment
+    from tuner.devices.ray_runtime import RESOURCES, prepare_environment
 
     prepare_environment()
     command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--block"]

@@ -19,7 +19,7 @@ from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.records import Failure, Job, Measurement, Trial
 from service.dashboard.numbers import show_us
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
-from tuner.program_stage import COVER_GROUP
+from tuner.programs.stage import COVER_GROUP
 from tuner.session import LIBRARY_TEMPLATE
 
 _FEWEST_FOR_IMPORTANCE = 12  # measured trials; with fewer the order is noise

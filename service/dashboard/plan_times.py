@@ -19,7 +19,7 @@ from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.records import Trial
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Plan
-from tuner.domains import value_domains
+from tuner.checks.domains import value_domains
 from tuner.extract import Extraction
 from tuner.session import LIBRARY_TEMPLATE
 

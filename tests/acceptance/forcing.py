@@ -35,9 +35,9 @@ from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import LoadedKernel
 from kernel_gen.schedule.schedule import Choice
-from tuner.check import Tolerance, mismatch, tolerance, value_scale
-from tuner.conditioning import ill_conditioned
-from tuner.reference import reference
+from tuner.checks.compare import Tolerance, mismatch, tolerance, value_scale
+from tuner.checks.conditioning import ill_conditioned
+from tuner.checks.reference import reference
 
 _POISON = 0x7B
 _FENCE = 64  # bytes around an output that no kernel may touch

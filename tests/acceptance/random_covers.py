@@ -34,7 +34,7 @@ from kernel_gen.runtime.torch_glue import BoundPlan, TorchPlan
 from tests.fixtures.tensors import to_array, to_tensor
 from tests.strategies import assert_outputs_match, graphs, random_input
 from tests.strategy_steps import STEPS
-from tuner.cover import CoverOption, Overheads, best_covers
+from tuner.covers.solver import CoverOption, Overheads, best_covers
 
 _SUMMARY = SearchSummary(2.0, 1.0, 1.5, True, 0, 0, 0.0, 0.0)
 _LIMITS = Limits(groups=300, lowered=80)

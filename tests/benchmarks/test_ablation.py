@@ -22,9 +22,9 @@ from benchmarks.ablation.strategies import (
     WITH_REDUCTIONS,
     Strategy,
 )
+from kernel_gen.codegen.ascend.kernel.vector_tiling import LARGEST
 from kernel_gen.codegen.ascend.registry import templates as npu_templates
 from kernel_gen.codegen.ascend.target import npu_target
-from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import candidates
@@ -35,7 +35,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.runtime.host import host_target
-from tuner.search import NestSearch
+from tuner.nests.search import NestSearch
 
 
 class Small(torch.nn.Module):

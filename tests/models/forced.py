@@ -22,7 +22,7 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Kernel, Plan, SearchSummary
-from tuner.cover import CoverOption, Overheads, best_covers
+from tuner.covers.solver import CoverOption, Overheads, best_covers
 from tuner.tasks import op_names
 
 _SUMMARY = SearchSummary(1.0, 2.0, 1.5, True, 0, 0, 0.0, 0.0)

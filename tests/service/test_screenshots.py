@@ -25,7 +25,7 @@ from tests.fixtures import samples
 from tests.fixtures.searches import network, searched, wide_plan
 from tests.fixtures.server import Service, running, settings
 from tests.service.browsing import opened
-from tuner.program_stage import COVER_GROUP
+from tuner.programs.stage import COVER_GROUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

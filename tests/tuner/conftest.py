@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tuner.ascend_device import AscendDevice
-    from tuner.device import LocalDevice
-    from tuner.ray_device import RayDevice
+    from tuner.devices.ascend_device import AscendDevice
+    from tuner.devices.device import LocalDevice
+    from tuner.devices.ray_device import RayDevice
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
     """Ray on loopback; stopped at the end of the session."""
-    from tuner.ray_runtime import ray_runtime
+    from tuner.devices.ray_runtime import ray_runtime
 
     with ray_runtime():
         yield
@@ -28,7 +28,7 @@ def ray_session() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def ray_device(ray_session: None) -> Iterator[RayDevice]:
-    from tuner.ray_device import RayDevice
+    from tuner.devices.ray_device import RayDevice
 
     device = RayDevice()
     yield device
@@ -38,7 +38,7 @@ def ray_device(ray_session: None) -> Iterator[RayDevice]:
 @pytest.fixture(scope="session")
 def simulated_device() -> Iterator[AscendDevice]:
     from kernel_gen.runtime.device_names import device_target
-    from tuner.ascend_device import AscendDevice
+    from tuner.devices.ascend_device import AscendDevice
 
     device = AscendDevice(device_target("ascend-sim:910b3"))
     yield device
@@ -48,8 +48,8 @@ def simulated_device() -> Iterator[AscendDevice]:
 @pytest.fixture(scope="session")
 def npu_device(stub_cann_home: Path) -> Iterator[AscendDevice]:
     """`ascend:1` over the stub of CANN."""
-    from tuner.ascend_device import AscendDevice
-    from tuner.devices import open_device
+    from tuner.devices.ascend_device import AscendDevice
+    from tuner.devices.opening import open_device
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASCEND_HOME_PATH", str(stub_cann_home))
@@ -61,7 +61,7 @@ def npu_device(stub_cann_home: Path) -> Iterator[AscendDevice]:
 
 @pytest.fixture(scope="session")
 def local_device() -> Iterator[LocalDevice]:
-    from tuner.device import LocalDevice
+    from tuner.devices.device import LocalDevice
 
     device = LocalDevice()
     yield device

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tuner.allocate import allocate, has_untried
-from tuner.costs import CostBook
+from tuner.nests.allocate import allocate, has_untried
+from tuner.nests.costs import CostBook
 
 
 @dataclass

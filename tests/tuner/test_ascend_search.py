@@ -23,9 +23,9 @@ from kernel_gen.runtime.plan_text import plan_to_json
 from kernel_gen.runtime.serialize import plan_from_json
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
-from tuner.ascend_bench import AscendBench
-from tuner.ascend_device import AscendDevice
-from tuner.program_stage import COVER_GROUP
+from tuner.devices.ascend_bench import AscendBench
+from tuner.devices.ascend_device import AscendDevice
+from tuner.programs.stage import COVER_GROUP
 from tuner.session import Assignment, Session
 from tuner.verify import verify
 

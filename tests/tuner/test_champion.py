@@ -7,8 +7,8 @@ import pytest
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.records import Measurement, Protocol
 from tests.fixtures.searches import wide_plan
-from tuner.champion import Champion, best_of
-from tuner.contest import Entry
+from tuner.child.contest import Entry
+from tuner.programs.champion import Champion, best_of
 
 BASELINE = (20.0, 20.0, 20.0, 20.0, 20.0)
 FEW, MANY = (FusionGroup((0, 1), (0,), (2,)),), (FusionGroup((0,), (0,), (2,)),)

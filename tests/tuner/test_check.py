@@ -16,15 +16,15 @@ from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import Index, ValueTerm
 from kernel_gen.ir.loopnest import Axis, BufferRole, Compute, Load, LoopNest, Statement, Store
 from kernel_gen.ir.types import TensorType, ValueDomain
-from tuner import shared_memory
-from tuner.boundary import with_ambiguity
-from tuner.check import Tolerance, mismatch, reduction_length, tolerance
-from tuner.check_set import build_check
-from tuner.conditioning import ill_conditioned
-from tuner.messages import NestCheck
-from tuner.operands import index_bounds, mixed_operands, plain_operands
-from tuner.outputs import OutputBuffer
-from tuner.reference import reference
+from tuner.checks.boundary import with_ambiguity
+from tuner.checks.compare import Tolerance, mismatch, reduction_length, tolerance
+from tuner.checks.conditioning import ill_conditioned
+from tuner.checks.operands import index_bounds, mixed_operands, plain_operands
+from tuner.checks.reference import reference
+from tuner.child import shared_memory
+from tuner.child.messages import NestCheck
+from tuner.child.outputs import OutputBuffer
+from tuner.devices.check_set import build_check
 
 TIGHT = Tolerance(1e-6, 1e-6)
 OPEN = ValueDomain()

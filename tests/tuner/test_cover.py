@@ -15,9 +15,9 @@ from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType
-from tuner.cover import CoverOption, Overheads, _choice, best_covers
-from tuner.cover_problem import Problem
-from tuner.cover_sections import by_sections
+from tuner.covers.problem import Problem
+from tuner.covers.sections import by_sections
+from tuner.covers.solver import CoverOption, Overheads, _choice, best_covers
 
 T = TensorType(DType.F32, (4,))
 FREE = Overheads(0.0, 0.0, 0.0)

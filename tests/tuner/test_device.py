@@ -18,9 +18,9 @@ from kernel_gen.ir.target import DeviceKind
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.schedule.schedule import Schedule
-from tuner.device import Device
-from tuner.messages import KernelTask, NestCheck
-from tuner.protocol import Limits
+from tuner.child.messages import KernelTask, NestCheck
+from tuner.child.protocol import Limits
+from tuner.devices.device import Device
 
 FAST = Limits(max_samples=5, max_seconds=0.02)
 CHECK = NestCheck("scale", scale_nest(), (ValueDomain(), ValueDomain()))
@@ -192,7 +192,7 @@ def test_a_killed_child_is_replaced(device: Device) -> None:
 @pytest.mark.ray
 @pytest.mark.xdist_group("ray")
 def test_a_simulated_npu_is_a_device_of_ray(ray_session: None) -> None:
-    from tuner.ray_device import RayDevice
+    from tuner.devices.ray_device import RayDevice
 
     device = RayDevice("ascend-sim:910b3")
     try:

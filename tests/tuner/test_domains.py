@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.types import TensorType, ValueDomain
-from tuner.domains import FREE, value_domains
+from tuner.checks.domains import FREE, value_domains
 
 
 def test_integers_are_not_divided_by_zero() -> None:

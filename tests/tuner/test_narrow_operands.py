@@ -12,8 +12,8 @@ from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.types import TensorType
-from tuner.narrow_operands import with_narrow_operands
-from tuner.reference import reference
+from tuner.checks.narrow_operands import with_narrow_operands
+from tuner.checks.reference import reference
 
 
 def _scaled_product(dtype: DType, *, is_scaled: bool) -> LoopNest:

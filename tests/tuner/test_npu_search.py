@@ -21,7 +21,7 @@ from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
-from tuner.ascend_device import AscendDevice
+from tuner.devices.ascend_device import AscendDevice
 from tuner.session import Assignment, Session
 
 pytestmark = pytest.mark.xdist_group("simulated")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tuner_jobs import add_relu_graph
 
-from tuner.contest import GraphTask
-from tuner.program_bench import PlanBench
+from tuner.child.contest import GraphTask
+from tuner.devices.program_bench import PlanBench
 
 # Faults of filling a block of 64 MiB, the second time that malloc gives one.
 FAULTS = """

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from tuner import protocol
-from tuner.protocol import Limits
+from tuner.child import protocol
+from tuner.child.protocol import Limits
 
 
 def steady(call_us: float) -> protocol.Timer:

@@ -14,11 +14,11 @@ from tuner_nests import scale_nest
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Measurement
-from tuner.messages import KernelTask, NestCheck
-from tuner.protocol import Limits
+from tuner.child.messages import KernelTask, NestCheck
+from tuner.child.protocol import Limits
 
 if TYPE_CHECKING:
-    from tuner.ray_device import RayDevice
+    from tuner.devices.ray_device import RayDevice
 
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
 CHECK = NestCheck("scale", scale_nest(), (ValueDomain(), ValueDomain()))

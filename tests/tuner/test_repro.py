@@ -10,7 +10,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.types import TensorType
 from kernel_gen.records import Stage
 from tests.tuner.tuner_jobs import Sabotaged
-from tuner.device import LocalDevice
+from tuner.devices.device import LocalDevice
 from tuner.repro import Repro
 
 

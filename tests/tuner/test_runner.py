@@ -10,10 +10,10 @@ from tuner_nests import scale_nest
 
 from kernel_gen.ir.types import ValueDomain
 from kernel_gen.records import Measurement
-from tuner.device import LocalDevice
-from tuner.messages import KernelTask, NestCheck
-from tuner.protocol import Limits
-from tuner.runner import Runner
+from tuner.child.messages import KernelTask, NestCheck
+from tuner.child.protocol import Limits
+from tuner.devices.device import LocalDevice
+from tuner.devices.runner import Runner
 
 
 def test_scratch_goes_with_the_runner() -> None:

@@ -8,7 +8,7 @@ from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Trial
 from kernel_gen.schedule.schedule import Schedule
-from tuner.search import NestSearch
+from tuner.nests.search import NestSearch
 
 
 def search(templates: Sequence[Template], history: Sequence[Trial] = ()) -> NestSearch:

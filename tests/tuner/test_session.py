@@ -17,8 +17,8 @@ from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
-from tuner.device import LocalDevice
-from tuner.program_stage import COVER_GROUP
+from tuner.devices.device import LocalDevice
+from tuner.programs.stage import COVER_GROUP
 from tuner.replay import Lookup, ReplayDevice, replay
 from tuner.session import Assignment, Session
 

@@ -19,9 +19,9 @@ from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import plan_layout
-from tuner.cover import CoverOption, Overheads
-from tuner.cover_problem import Problem
-from tuner.cover_sections import by_sections
+from tuner.covers.problem import Problem
+from tuner.covers.sections import by_sections
+from tuner.covers.solver import CoverOption, Overheads
 from tuner.tasks import make_tasks
 
 _OURS = str(Path(kernel_gen.__file__).parents[1])

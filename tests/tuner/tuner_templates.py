@@ -11,7 +11,7 @@ from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.records import Failure, Measurement, Protocol, Stage, Trial
 from kernel_gen.schedule.schedule import Decision, Parameter, Point, Schedule, Space
-from tuner.search import Proposal
+from tuner.nests.search import Proposal
 
 TARGET = Target(DeviceKind.CPU, "x86-test", "x86-64-v3", cores=2)
 

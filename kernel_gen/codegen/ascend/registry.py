@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.ascend.cube import CubeTemplate
-from kernel_gen.codegen.ascend.vector import VectorTemplate
+from kernel_gen.codegen.ascend.templates.cube import CubeTemplate
+from kernel_gen.codegen.ascend.templates.vector import VectorTemplate
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.target import Target
 

@@ -6,11 +6,11 @@ import math
 
 from kernel_gen.codegen.cpu.accumulate import Accumulator
 from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.phases import Stage
 from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, vector_type
+from kernel_gen.codegen.flat.phases import Stage
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Contract, Reduce

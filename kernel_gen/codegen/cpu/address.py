@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel_gen.codegen.cpu.linear import Linear, dim_text
 from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.value import Value
+from kernel_gen.codegen.flat.linear import Linear, dim_text
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm
 from kernel_gen.ir.loopnest import Guard

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.address import Addresses
 from kernel_gen.codegen.cpu.keep import Kept, is_cheap
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest
-from kernel_gen.codegen.cpu.phases import Phase, closure, reductions, stage_roots
 from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest
+from kernel_gen.codegen.flat.phases import Phase, closure, reductions, stage_roots
 from kernel_gen.ir.loopnest import Compute
 
 _LINE = 64  # bytes

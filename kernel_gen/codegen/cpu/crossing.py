@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.accumulate import Accumulator
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, split_over_threads
-from kernel_gen.codegen.cpu.linear import FlatNest
-from kernel_gen.codegen.cpu.phases import Phase
 from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C
+from kernel_gen.codegen.flat.linear import FlatNest
+from kernel_gen.codegen.flat.phases import Phase
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Reduce

@@ -7,7 +7,7 @@ as the two pointers are not `restrict`.
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.linear import FlatNest
+from kernel_gen.codegen.flat.linear import FlatNest
 
 
 def in_place_pairs(nest: FlatNest) -> tuple[tuple[int, int], ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, flat_operands
-from kernel_gen.codegen.cpu.phases import Phase, closure, reductions, stage_roots
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, flat_operands
+from kernel_gen.codegen.flat.phases import Phase, closure, reductions, stage_roots
 from kernel_gen.ir.loopnest import Compute
 
 POLICIES = ("none", "costly", "all")

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.crossing import crossable, crossing_bytes
 from kernel_gen.codegen.cpu.in_place import in_place_pairs
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatStore, flatten
-from kernel_gen.codegen.cpu.phases import closure, reductions, stage_roots
 from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
@@ -29,10 +27,12 @@ from kernel_gen.codegen.cpu.rowspace import (
     streamed,
     unrolls,
 )
-from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
 from kernel_gen.codegen.cpu.staging import StagedPhase
 from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatStore, flatten
+from kernel_gen.codegen.flat.phases import closure, reductions, stage_roots
+from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest

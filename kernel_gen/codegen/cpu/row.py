@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.linear import FlatNest
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rowspace import (
     AHEAD,
@@ -31,6 +30,7 @@ from kernel_gen.codegen.cpu.rowspace import (
 from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
 from kernel_gen.codegen.cpu.staging import StagedPhase
 from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.flat.linear import FlatNest
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
 from kernel_gen.ir.loopnest import LoopNest

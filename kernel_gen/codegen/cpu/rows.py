@@ -10,11 +10,11 @@ from kernel_gen.codegen.cpu.ahead import fetch_ahead
 from kernel_gen.codegen.cpu.crossing import Crossing
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.keep import Kept
-from kernel_gen.codegen.cpu.phases import Phase, Stage, closure, reductions, stage_roots
 from kernel_gen.codegen.cpu.rowconfig import RowConfig, RowUnit
 from kernel_gen.codegen.cpu.scope import Binding, Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.value import Value
+from kernel_gen.codegen.flat.phases import Phase, Stage, closure, reductions, stage_roots
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.types import Dim, Sym

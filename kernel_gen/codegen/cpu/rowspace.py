@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from kernel_gen.codegen.cpu.crossing import crossable
 from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, flatten
-from kernel_gen.codegen.cpu.simplify import simplify
 from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan, staged_plan
 from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStore, flatten
+from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStore, linearise
-from kernel_gen.codegen.cpu.phases import Phase, plan_phases
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStore, linearise
+from kernel_gen.codegen.flat.phases import Phase, plan_phases
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import axis_index
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Contract, Reduce

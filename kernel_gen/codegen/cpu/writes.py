@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.address import Addresses
-from kernel_gen.codegen.cpu.linear import FlatStore
 from kernel_gen.codegen.cpu.ops import OpWriter
 from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.cpu.vectypes import can_stream, scalar_store, store_function
+from kernel_gen.codegen.flat.linear import FlatStore
 from kernel_gen.ir.dtype import DType
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel_gen.codegen.ascend.files import with_tuned
+from kernel_gen.codegen.ascend.kernel.files import with_tuned
+from kernel_gen.codegen.ascend.kernel.tiling_text import TunedPoint
+from kernel_gen.codegen.ascend.kernel.vector_tiling import LARGEST
 from kernel_gen.codegen.ascend.launch import build_tiler
-from kernel_gen.codegen.ascend.tiling_text import TunedPoint
-from kernel_gen.codegen.ascend.vector_tiling import LARGEST
 from kernel_gen.errors import Refusal
 from kernel_gen.executor.execute import execute
 from kernel_gen.ir.arrays import numpy_dtype

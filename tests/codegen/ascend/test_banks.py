@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.ascend.banks import second_half
-from kernel_gen.codegen.ascend.steps import Lanes, Step, Value
+from kernel_gen.codegen.ascend.instructions.banks import second_half
+from kernel_gen.codegen.ascend.instructions.steps import Lanes, Step, Value
 
 A, B, C = (Value(number, "float", Lanes.FULL) for number in range(3))
 NAMES = {0: "a", 1: "b", 2: "c"}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.attention.visible import Limit, limits
 from kernel_gen.codegen.cpu.axes import elems
-from kernel_gen.codegen.cpu.linear import FlatNest, flat_operands, flatten
-from kernel_gen.codegen.cpu.simplify import simplify
+from kernel_gen.codegen.flat.linear import FlatNest, flat_operands, flatten
+from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Axis, Compute, Contract, LoopNest, Reduce

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.linear import FlatNest
+from kernel_gen.codegen.flat.linear import FlatNest
 from kernel_gen.ir.index import Index, axis_index
 from kernel_gen.ir.loopnest import Compute, IndexValue
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.linear import flatten
 from kernel_gen.codegen.cpu.matmul.after import after_function
 from kernel_gen.codegen.cpu.matmul.at_load import pack_function, pack_of
 from kernel_gen.codegen.cpu.matmul.block import Block
@@ -21,6 +20,7 @@ from kernel_gen.codegen.cpu.matmul.scratch import scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.flat.linear import flatten
 from kernel_gen.codegen.source import KernelSource
 
 _OPENMP = """\

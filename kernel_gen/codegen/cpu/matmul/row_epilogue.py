@@ -21,15 +21,15 @@ from dataclasses import dataclass, replace
 from kernel_gen.codegen.cpu.axes import elems, extent
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
-from kernel_gen.codegen.cpu.linear import FlatLoad, FlatNest, FlatStatement, Linear, Poly, flatten
 from kernel_gen.codegen.cpu.matmul.frame import Frame
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.tiling import Split, Tiling
-from kernel_gen.codegen.cpu.phases import Phase, plan_phases
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rows import RowEmitter
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStatement, Linear, Poly, flatten
+from kernel_gen.codegen.flat.phases import Phase, plan_phases
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import AxisTerm

@@ -1,0 +1,210 @@
+"""What a child does with torch: parts by the framework, whole plans, the baseline.
+
+The baseline is the captured program run by torch as a user's eager call would run it: same
+threads, no gradients, fresh outputs.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kernel_gen.errors import GafError
+from kernel_gen.frontend.torch_run import TorchProgram
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import Graph, InputKind
+from kernel_gen.ir.types import static_shape
+from kernel_gen.records import Failure, Measurement, Protocol, Stage
+from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.torch_glue import TorchPlan
+from tuner.checks.compare import mismatch, program_tolerance, value_scale
+from tuner.checks.domains import value_domains
+from tuner.checks.operands import graph_operand
+from tuner.child import protocol
+from tuner.child.checked_run import wrong_result
+from tuner.child.protocol import Limits
+
+Array = NDArray[Any]
+Call = Callable[[], object]
+_LEAST_ROUNDS = 3  # of a contest, however long the programs take, while the budget lasts
+_DISCRETE_SHARE = 1e-3  # discrete elements that may differ between two orders of rounding
+
+
+def time_graph(graph: Graph, threads: int, limits: Limits) -> Measurement | Failure:
+    """Time of one call of the graph as torch runs it, by one call of the library's if it can."""
+    torch.set_num_threads(threads)
+    inputs = _tensors(graph)
+    program = TorchProgram(graph, fused=True)
+    with torch.no_grad():
+        try:
+            program(*inputs)
+        except RuntimeError as error:
+            return Failure(Stage.RUN, "framework-error", str(error)[:500])
+        return protocol.measure(_timer(lambda: program(*inputs)), threads, limits)
+
+
+def check_plan(
+    graph: Graph, plan: Plan, threads: int, report: Callable[[Stage], None], npu: int = 0
+) -> Failure | None:
+    """Why the plan's results are not the baseline's, if they are not."""
+    torch.set_num_threads(threads)
+    bench = _bench(graph)
+    report(Stage.CHECK)
+    try:
+        with torch.no_grad():
+            call = _plan_call(plan, bench.inputs(), threads, npu)
+            found = call()
+    except (GafError, RuntimeError) as error:
+        return Failure(Stage.CHECK, "plan-error", str(error)[:500])
+    assert isinstance(found, list | tuple)
+    for position, (actual, expected) in enumerate(zip(found, bench.expected, strict=True)):
+        dtype = graph.type_of(graph.outputs[position].value).dtype
+        problem = _difference(_numpy(actual), expected, dtype)
+        if problem is not None:
+            return wrong_result(position, problem)
+    return None
+
+
+def interleave(
+    graph: Graph,
+    plans: Sequence[Plan],
+    threads: int,
+    limits: Limits,
+    seconds: tuple[float, float],
+) -> list[Measurement]:
+    """Times of the baseline and of each plan, in rounds of random order, for `seconds`: the usual,
+    and the most that the least number of rounds may take."""
+    torch.set_num_threads(threads)
+    bench = _bench(graph)
+    program = TorchProgram(graph)
+    with torch.no_grad():
+        inputs = bench.inputs()
+        calls: list[Call] = [lambda: program(*inputs)]
+        calls += [_plan_call(plan, inputs, threads) for plan in plans]
+        return _rounds([_timer(call) for call in calls], threads, limits, seconds)
+
+
+def _rounds(
+    timers: Sequence[protocol.Timer], threads: int, limits: Limits, seconds: tuple[float, float]
+) -> list[Measurement]:
+    usual, most = seconds
+    begin = time.monotonic()
+    warmed = [protocol.warm_up(timer, limits, cold=False) for timer in timers]
+    start = time.monotonic()
+    samples: list[list[float]] = [[] for _ in timers]
+    order = list(range(len(timers)))
+    shuffle = random.Random(0)
+
+    def has_time() -> bool:
+        now = time.monotonic()
+        if len(samples[0]) < _LEAST_ROUNDS:
+            return not samples[0] or now - begin < most
+        return now - start < usual
+
+    while not _settled(samples, limits) and has_time():
+        shuffle.shuffle(order)
+        for i in order:
+            inner, _ = warmed[i]
+            samples[i].append(timers[i](inner) / inner)
+    return [
+        Measurement(tuple(found), Protocol(threads, inner, calls, "warm"))
+        for found, (inner, calls) in zip(samples, warmed, strict=True)
+    ]
+
+
+def _settled(samples: Sequence[Sequence[float]], limits: Limits) -> bool:
+    count = len(samples[0])
+    if count >= limits.max_samples:
+        return True
+    narrow = all(protocol.half_width(found) < limits.half_width for found in samples)
+    return count >= limits.min_samples and narrow
+
+
+class _Bench:
+    """Inputs of a program and what the baseline makes of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._inputs = _tensors(graph)
+        with torch.no_grad():
+            results = TorchProgram(graph)(*self.inputs())
+        self.expected = [_numpy(tensor).copy() for tensor in results]
+
+    def inputs(self) -> list[torch.Tensor]:
+        """Fresh copies, as calls may write their inputs."""
+        return [_copy(tensor) for tensor in self._inputs]
+
+
+@lru_cache(maxsize=1)
+def _bench(graph: Graph) -> _Bench:
+    return _Bench(graph)
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+    return copy.copy_(tensor)
+
+
+def _plan_call(plan: Plan, inputs: Sequence[torch.Tensor], threads: int, npu: int = 0) -> Call:
+    kinds = [given.kind for given in plan.program.inputs]
+    pairs = list(zip(kinds, inputs, strict=True))
+    users = [tensor for kind, tensor in pairs if kind is InputKind.USER]
+    constants = [tensor for kind, tensor in pairs if kind is not InputKind.USER]
+    bound = TorchPlan(plan, npu).bind(constants)
+    return lambda: bound(users, threads)
+
+
+def _timer(call: Call) -> protocol.Timer:
+    def time_us(calls: int) -> float:
+        start = time.perf_counter_ns()
+        for _ in range(calls):
+            call()
+        return (time.perf_counter_ns() - start) / 1000
+
+    return time_us
+
+
+def _tensors(graph: Graph) -> list[torch.Tensor]:
+    """Random inputs within the domains, with the strides that the graph was captured with."""
+    domains = value_domains(graph)
+    rng = np.random.default_rng(zlib.crc32(graph.digest.encode()))
+    return [
+        _strided(graph_operand(graph, given, domains[given.value], rng), graph, given.value)
+        for given in graph.inputs
+    ]
+
+
+def _strided(array: Array, graph: Graph, value: int) -> torch.Tensor:
+    kind = graph.type_of(value)
+    plain = _from_numpy(array)
+    tensor = torch.empty_strided(static_shape(kind.shape), kind.element_strides, dtype=plain.dtype)
+    return tensor.copy_(plain)
+
+
+def _from_numpy(array: Array) -> torch.Tensor:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _numpy(tensor: torch.Tensor) -> Array:
+    """Values for comparison; bfloat16 as float32."""
+    plain = tensor.detach()
+    return plain.float().numpy() if plain.dtype is torch.bfloat16 else plain.numpy()
+
+
+def _difference(actual: Array, expected: Array, dtype: DType) -> str | None:
+    if actual.shape != expected.shape:
+        return f"shape {actual.shape} instead of {expected.shape}"
+    if not dtype.is_float:
+        wrong = int(np.count_nonzero(actual != expected))
+        share = f"{wrong} of {actual.size} elements differ"
+        return share if wrong > max(1.0, _DISCRETE_SHARE * actual.size) else None
+    return mismatch(actual, expected, program_tolerance(dtype, value_scale(expected)))
