@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import ray
 from tuner_jobs import add_relu_graph
 
 from db.store import Store
@@ -76,11 +78,25 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Local:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
-def test_a_program_is_tuned_once_and_then_known(local: Local) -> None:
+def test_a_program_is_tuned_once_and_then_known(
+    local: Local, ray_session: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster that somebody runs on this machine is left alone."""
+    # Sockets of Ray have at most 107 characters, so the folder is not pytest's.
+    with tempfile.TemporaryDirectory(prefix="ray-") as folder:
+        last = Path(folder, "ray", "ray_current_cluster")  # what `ray start` leaves
+        last.parent.mkdir()
+        last.write_text(ray.get_runtime_context().gcs_address)
+        monkeypatch.setenv("RAY_TMPDIR", folder)
+        _tuned_once_and_then_known(local)
+
+
+def _tuned_once_and_then_known(local: Local) -> None:
     graph = add_relu_graph()
     status, events = local.run(graph, Budget(60.0, trials=4))
     assert status == 0
     assert {"progress", "cover"} <= {event["kind"] for event in events}
+    assert not [event for event in events if "without Ray" in str(event)]
     plan = BundleCache(local.folder / "cache").get(plan_key(graph, host_target()))
     assert plan is not None
     assert plan.graph.digest == graph.digest
