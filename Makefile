@@ -70,7 +70,8 @@ ablation: $(VENV)/.bench ## time by kind of fusion; writes docs/benchmarks
 golden: $(STAMP) ## regenerate the golden texts of generated code
 	$(BIN)/python -m pytest tests/codegen -q --golden-update
 
-soak: $(STAMP) ## long runs: random graphs, drivers killed at random moments, wider vectors
+soak: $(STAMP) ## long runs: random graphs (FUZZ_ARGS=--resume goes on), killed drivers, wider vectors
+	$(BIN)/python -m tests.soak.fuzz $(FUZZ_ARGS)
 	$(BIN)/python -m pytest tests/codegen tests/acceptance -q -n 2 --dist loadgroup --lowered -k v4
 	GAF_SOAK=1 $(BIN)/python -m pytest tests/soak -q -n 2 --dist loadgroup $(PYTEST_ARGS)
 

@@ -7,10 +7,12 @@ jump (floor, compare, argmax, cast to an integer) read only values without round
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
+import ml_dtypes
 import numpy as np
 
 from kernel_gen.ir.arrays import Array, numpy_dtype
@@ -18,8 +20,9 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate import evaluate
 from kernel_gen.ir.graph import Graph, Input
 from kernel_gen.ir.types import TensorType, static_shape
-from tests.strategy_draft import Draft
+from tests.strategy_draft import WILD, Draft, Drawn
 from tests.strategy_steps import STEPS
+from tests.strategy_traits import Trait, traits
 
 FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 INTEGERS = (DType.I64, DType.I32, DType.I16, DType.I8, DType.U8)
@@ -44,7 +47,7 @@ def graphs(
     cast to integers. `strided` lets inputs lie in memory in any way. All unread values are outputs.
     """
     allowed = draw(st.booleans()) if specials is None else specials
-    draft = Draft(draw, tuple(dtypes), specials=allowed, strided=strided)
+    draft = Draft(Drawn(draw), tuple(dtypes), specials=allowed, strided=strided)
     draft.fresh_input()
     for _ in range(draw(st.integers(1, max_nodes))):
         STEPS[draw(st.sampled_from(list(steps)))](draft)
@@ -88,6 +91,8 @@ def _random_values(rng: np.random.Generator, type: TensorType, item: Input) -> A
         return _strewn(
             rng, np.asarray(found), [low, high, *(x for x in (0, 1) if low <= x <= high)]
         )
+    if item.name == WILD:
+        return _wild_values(rng, type)
     low_f = -4.0 if domain.low is None else domain.low
     high_f = 4.0 if domain.high is None else domain.high
     edges = [low_f, high_f, *(x for x in (0.0, -0.0, 1.0, -1.0, 0.5) if low_f <= x <= high_f)]
@@ -95,6 +100,23 @@ def _random_values(rng: np.random.Generator, type: TensorType, item: Input) -> A
         edges += [np.nan] + [np.inf] * (domain.high is None) + [-np.inf] * (domain.low is None)
     values = rng.uniform(low_f, high_f, shape)
     return _strewn(rng, np.asarray(values), edges).astype(numpy_dtype(type.dtype))
+
+
+def _wild_values(rng: np.random.Generator, type: TensorType) -> Array:
+    """Floats of any size: half of them of ordinary ones, and each limit of the type."""
+    shape, numpy = static_shape(type.shape), numpy_dtype(type.dtype)
+    limits = ml_dtypes.finfo(numpy)
+    least, most = float(limits.smallest_subnormal), float(limits.max)
+    low, high = math.log2(least), math.log2(most)
+    powers = np.where(
+        rng.random(shape) < 0.5, rng.uniform(low, high, shape), rng.uniform(-3.0, 7.0, shape)
+    )
+    values = np.copysign(2.0 ** np.minimum(powers, high), rng.uniform(-1.0, 1.0, shape))
+    normal = float(limits.smallest_normal)
+    edges = [0.0, least, normal - least, normal, 0.5, 1.0, 2.0, most, np.inf]
+    edges = [*edges, *(-edge for edge in edges), np.nan]
+    with np.errstate(over="ignore"):
+        return _strewn(rng, np.asarray(values), edges).astype(numpy)
 
 
 def _strewn(rng: np.random.Generator, array: Array, edges: Sequence[float]) -> Array:
@@ -115,21 +137,29 @@ class Expected:
     def assert_matches(self, got: Sequence[Array]) -> None:
         """Results of a back end (in storage types) against the reference.
 
-        Integers and bools are equal. How far a float may lie from the float64 value follows from
-        how far rounding at every step moves it; NaN and infinities stand in the same places.
+        Integers, bools and floats that no op has rounded are equal. How far another float may lie
+        from the float64 value follows from how far rounding at every step moves it; NaN and
+        infinities stand in the same places. Of a wild value each element has its own tolerance.
         """
         assert len(got) == len(self.graph.outputs)
+        known = traits(self.graph)
         for position, (output, have) in enumerate(zip(self.graph.outputs, got, strict=True)):
             type, want = self.graph.values[output.value], self.exact[position]
             place = f"output {position}"
             assert have.dtype == numpy_dtype(type.dtype), f"{place}: {have.dtype}"
             assert have.shape == want.shape, f"{place}: {have.shape}, expected {want.shape}"
-            if type.dtype.is_float:
+            trait = known[output.value]
+            if type.dtype.is_float and (trait.exact or trait.wild):
+                _assert_near(have, want, trait, self._wild_eps(type.dtype), place)
+            elif type.dtype.is_float:
                 eps, upstream = _EPS[type.dtype], _upstream_eps(self.graph, type.dtype)
                 strict = self.strict[position]
                 _assert_floats_match(have, want, strict, eps, upstream, place)
             else:
                 np.testing.assert_array_equal(have, want, err_msg=place)
+
+    def _wild_eps(self, dtype: DType) -> float:
+        return max(_EPS[dtype], _upstream_eps(self.graph, dtype))
 
 
 def expected(graph: Graph, inputs: Sequence[Array]) -> Expected:
@@ -149,6 +179,36 @@ def _upstream_eps(graph: Graph, dtype: DType) -> float:
     floats = {t.dtype for t in graph.values if t.dtype.is_float}
     coarse = [d for d in floats if d in (DType.F16, DType.BF16) or _EPS[d] > _EPS[dtype]]
     return max((_EPS[d] for d in coarse), default=0.0)
+
+
+def _assert_near(have: Array, want: Array, trait: Trait, eps: float, place: str) -> None:
+    """Bits of an exact value; elements of a wild one by their relative error."""
+    wide = have.astype(np.float64)
+    if not trait.exact:
+        _assert_wild_near(have, wide, want, eps, place)
+        return
+    np.testing.assert_array_equal(wide, want, err_msg=place)
+    if trait.signed:
+        numbers = ~np.isnan(want)
+        signs = [np.signbit(array)[numbers] for array in (wide, want)]
+        np.testing.assert_array_equal(*signs, err_msg=f"{place}: sign of zero")
+
+
+def _assert_wild_near(have: Array, wide: Array, want: Array, eps: float, place: str) -> None:
+    """Within some steps of `eps` of the element, or of 1; an infinity for what lies at the end of
+    the type's range."""
+    most = float(ml_dtypes.finfo(have.dtype).max)
+    at_end = (np.abs(want) > most * (1 - 16 * eps)) & (np.abs(wide) > most * (1 - 32 * eps))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - want) <= 16 * eps * np.maximum(np.abs(want), 1.0)
+    same = (wide == want) | (np.isnan(wide) & np.isnan(want))
+    right = same | (near & np.isfinite(want)) | (at_end & (np.sign(wide) == np.sign(want)))
+    if not right.all():
+        worst = np.argmin(right)
+        raise AssertionError(
+            f"{place}: {(~right).sum()} of {right.size} elements; the first one is"
+            f" {wide.flat[worst]!r}, expected {want.flat[worst]!r}"
+        )
 
 
 def _assert_floats_match(

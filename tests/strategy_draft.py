@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import hypothesis.strategies as st
 
@@ -16,16 +17,53 @@ from kernel_gen.ir.types import TensorType, ValueDomain, static_shape
 
 LIMIT = 32.0  # of |x|, for every finite float value
 MAX_ELEMS = 2048
+WILD = "wild"  # name of an input whose values know no bound
 _EXTENTS = (2, 3, 1, 4, 5, 7, 8, 9, 16, 17, 33)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """`bound` limits |x| of a float value; `exact`: any back end computes the same bits."""
+    """`bound` limits |x| of a float value, unless it is `wild`: of any size, denormal or beyond
+    what its type can hold; `exact`: any back end computes the same bits."""
 
     bound: float = 0.0
     exact: bool = True
+    wild: bool = False
+
+
+class Choices(Protocol):
+    """Where the decisions of a draft come from."""
+
+    def one_of(self, items: Sequence[T], /) -> T: ...
+
+    def integer(self, low: int, high: int, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Hypothesis decides, and shrinks what fails."""
+
+    draw: st.DrawFn
+
+    def one_of(self, items: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(list(items)))
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class Thrown:
+    """A seeded generator decides: each seed is another graph, in a fiftieth of the time."""
+
+    rng: random.Random
+
+    def one_of(self, items: Sequence[T]) -> T:
+        return self.rng.choice(items)
+
+    def integer(self, low: int, high: int) -> int:
+        return self.rng.randint(low, high)
 
 
 class Draft:
@@ -33,16 +71,18 @@ class Draft:
 
     def __init__(
         self,
-        draw: st.DrawFn,
+        choices: Choices,
         dtypes: tuple[DType, ...],
         *,
         specials: bool,
         strided: bool = False,
+        chained: bool = False,
     ) -> None:
-        self.draw = draw
+        self._choices = choices
         self.dtypes = dtypes
         self.specials = specials
         self.strided = strided
+        self.chained = chained  # a step mostly goes on with what the last one made
         self._builder = GraphBuilder()
         self._info: dict[int, Info] = {}
         self._used: set[int] = set()
@@ -57,18 +97,23 @@ class Draft:
         return self._info[value]
 
     def one_of(self, items: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(list(items)))
+        return self._choices.one_of(items)
 
     def integer(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self._choices.integer(low, high)
 
     def chance(self, one_in: int) -> bool:
         return self.integer(1, one_in) == one_in
 
-    def pick(self, fits: Callable[[int], bool] = lambda value: True) -> int | None:
-        """A value so far that fits, late ones first; None if there is none."""
-        found = [value for value in reversed(self._info) if fits(value)]
-        return self.one_of(found) if found else None
+    def pick(
+        self, fits: Callable[[int], bool] = lambda value: True, *, wild: bool = False
+    ) -> int | None:
+        """A value so far that fits, late ones first, and is wild only if it may be; None if there
+        is none."""
+        found = [v for v in reversed(self._info) if (wild or not self._info[v].wild) and fits(v)]
+        if not found:
+            return None
+        return found[0] if self.chained and not self.chance(6) else self.one_of(found)
 
     def new_shape(self, rank: int | None = None, max_elems: int = MAX_ELEMS) -> tuple[int, ...]:
         """Extents of 1, odd and even sizes, now and then 0."""
@@ -94,6 +139,13 @@ class Draft:
         self._info[value] = Info(4.0 if type.dtype.is_float else 0.0)
         return value
 
+    def wild_input(self, dtype: DType, shape: tuple[int, ...]) -> int:
+        """A new input of floats of any size, infinities and NaN."""
+        type = TensorType(dtype, shape, self._layout(shape))
+        value = self._builder.input(type, name=WILD)
+        self._info[value] = Info(wild=True)
+        return value
+
     def index_input(self, shape: tuple[int, ...], extent: int) -> int:
         """A new input of positions below `extent`."""
         type = TensorType(self.one_of((DType.I64, DType.I32)), shape, self._layout(shape))
@@ -106,7 +158,9 @@ class Draft:
         if not self.strided or not shape or self.chance(2):
             return None
         step, strides = 1, [0] * len(shape)
-        for dim in self.draw(st.permutations(range(len(shape)))):
+        left = list(range(len(shape)))
+        while left:
+            dim = left.pop(self.integer(0, len(left) - 1))
             if self.chance(6):
                 continue  # each element of this dimension is the same
             step *= self.one_of((1, 1, 1, 2, 3))
@@ -125,8 +179,9 @@ class Draft:
             self._info[result] = Info()
             return result
         exact = exact and all(self._info[value].exact for value in values)
-        self._info[result] = Info(bound, exact)
-        return self._scaled(result) if bound > LIMIT else result
+        wild = any(self._info[value].wild for value in values)
+        self._info[result] = Info(bound, exact, wild)
+        return self._scaled(result) if bound > LIMIT and not wild else result
 
     def scalar(self, number: float, dtype: DType) -> int:
         result = self._builder.op(
@@ -157,7 +212,7 @@ class Draft:
     def finish(self) -> Graph:
         """All values that nothing reads become outputs, and one other now and then."""
         unread = [value for value in self._info if value not in self._used]
-        also = [self.pick()] if self.chance(4) else []
+        also = [self.pick(wild=True)] if self.chance(4) else []
         for value in dict.fromkeys([*unread, *also]):
             if value is not None:
                 self._builder.output(value)

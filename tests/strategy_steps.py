@@ -66,7 +66,7 @@ def smooth(draft: Draft) -> None:
 
 def jump(draft: Draft) -> None:
     """Ops that are not continuous, on values without rounding error."""
-    x = draft.pick(_exact(draft))
+    x = draft.pick(_exact(draft), wild=True)
     if x is None:
         return
     dtype = draft.type(x).dtype
@@ -189,14 +189,14 @@ def _integer_binary(draft: Draft, x: int, y: int) -> None:
 
 
 def compare(draft: Draft) -> None:
-    x = draft.pick(_exact(draft))
+    x = draft.pick(_exact(draft), wild=True)
     if x is not None:
         y = partner(draft, x, exact=True)
         draft.op(draft.one_of(("eq", "ne", "lt", "le", "gt", "ge")), x, y)
 
 
 def where(draft: Draft) -> None:
-    x = draft.pick()
+    x = draft.pick(wild=True)
     if x is None:
         return
     y = partner(draft, x)
@@ -218,7 +218,7 @@ def _view(draft: Draft, op: str, x: int, **attrs: object) -> int:
 
 def reshape(draft: Draft) -> None:
     """Merges neighbouring dimensions, splits one, or adds and drops extents of 1."""
-    x = draft.pick()
+    x = draft.pick(wild=True)
     if x is None:
         return
     shape = list(draft.shape(x))
@@ -240,7 +240,7 @@ def reshape(draft: Draft) -> None:
 
 
 def permute(draft: Draft) -> None:
-    x = draft.pick(lambda v: len(draft.shape(v)) >= 2)
+    x = draft.pick(lambda v: len(draft.shape(v)) >= 2, wild=True)
     if x is None:
         return
     left = list(range(len(draft.shape(x))))
@@ -249,7 +249,7 @@ def permute(draft: Draft) -> None:
 
 
 def expand(draft: Draft) -> None:
-    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= MAX_ELEMS // 16)
+    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= MAX_ELEMS // 16, wild=True)
     if x is None:
         return
     shape = [draft.integer(1, 3) if extent == 1 else extent for extent in draft.shape(x)]
@@ -259,7 +259,7 @@ def expand(draft: Draft) -> None:
 
 
 def slices(draft: Draft) -> None:
-    x = draft.pick(lambda v: len(draft.shape(v)) >= 1)
+    x = draft.pick(lambda v: len(draft.shape(v)) >= 1, wild=True)
     if x is None:
         return
     dim = draft.integer(0, len(draft.shape(x)) - 1)
@@ -270,13 +270,13 @@ def slices(draft: Draft) -> None:
 
 
 def flip(draft: Draft) -> None:
-    x = draft.pick()
+    x = draft.pick(wild=True)
     if x is not None:
         _view(draft, "flip", x, dims=_some_dims(draft, x))
 
 
 def pad(draft: Draft) -> None:
-    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= MAX_ELEMS // 16)
+    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= MAX_ELEMS // 16, wild=True)
     if x is None:
         return
     dtype, rank = draft.type(x).dtype, len(draft.shape(x))
@@ -290,7 +290,7 @@ def pad(draft: Draft) -> None:
 
 
 def concat(draft: Draft) -> None:
-    x = draft.pick(lambda v: len(draft.shape(v)) >= 1)
+    x = draft.pick(lambda v: len(draft.shape(v)) >= 1, wild=True)
     if x is None:
         return
     shape, dtype = draft.shape(x), draft.type(x).dtype
@@ -307,7 +307,7 @@ def concat(draft: Draft) -> None:
 
 
 def indexed(draft: Draft) -> None:
-    x = draft.pick(lambda v: len(draft.shape(v)) >= 1 and 0 not in draft.shape(v))
+    x = draft.pick(lambda v: len(draft.shape(v)) >= 1 and 0 not in draft.shape(v), wild=True)
     if x is None:
         return
     shape, bound = draft.shape(x), draft.info(x).bound
@@ -371,7 +371,8 @@ def _ranked(draft: Draft) -> int | None:
             draft.info(v).exact
             and draft.type(v).dtype is not DType.BOOL
             and 0 not in draft.shape(v)
-        )
+        ),
+        wild=True,
     )
 
 

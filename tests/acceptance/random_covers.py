@@ -7,6 +7,7 @@ templates and points of its kernels, and whatever torch runs between them.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import hypothesis.strategies as st
@@ -18,7 +19,7 @@ from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.apply_rules import apply_rules
 from kernel_gen.fusion.candidates import Limits, candidates
-from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.fusion.group import FusionGroup, FusionPlan
 from kernel_gen.fusion.judge import Candidate
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph, InputKind, Output
@@ -26,7 +27,7 @@ from kernel_gen.ir.target import Target
 from kernel_gen.ir.verify import verify
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.key import plan_key
+from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.plan import Kernel, Plan, SearchSummary
 from kernel_gen.runtime.plan_text import plan_to_json
 from kernel_gen.runtime.serialize import plan_from_json
@@ -37,7 +38,7 @@ from tests.strategy_steps import STEPS
 from tuner.covers.solver import CoverOption, Overheads, best_covers
 
 _SUMMARY = SearchSummary(2.0, 1.0, 1.5, True, 0, 0, 0.0, 0.0)
-_LIMITS = Limits(groups=300, lowered=80)
+_LIMITS = Limits(groups=120, lowered=40)
 _FREE = Overheads(kernel_us=0.0, framework_us=0.0, alone=0.0)
 # Which of equal elements torch.topk names is up to its sort; rows of NaN, to its attention kernel.
 _UP_TO_TORCH = {True: ("largest",), False: ("largest", "attention")}
@@ -76,8 +77,29 @@ def _may_hold(graph: Graph, value: int, output: Output) -> bool:
     )
 
 
-def random_plan(graph: Graph, target: Target, compiler: Compiler, rng: random.Random) -> Plan:
-    """A plan of kernels that nobody has chosen."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A cover of a graph and its kernels, not yet built."""
+
+    graph: Graph
+    program: Graph
+    key: PlanKey
+    cover: FusionPlan
+    kernels: Sequence[Kernel]
+
+    def assembled(self, target: Target, compiler: Compiler) -> Plan:
+        return assemble(
+            self.program, self.graph, self.key, self.cover, self.kernels, target, compiler, _SUMMARY
+        )
+
+    def described(self) -> list[str]:
+        """Groups and schedules, for people."""
+        lines = [f"{kernel.group.nodes}: {kernel.schedule}" for kernel in self.kernels]
+        return [*lines, f"cover {[group.nodes for group in self.cover.groups]}"]
+
+
+def random_parts(graph: Graph, target: Target, rng: random.Random, symbol: str = "k") -> Parts:
+    """Kernels that nobody has chosen; their C names begin with `symbol`."""
     ruled = apply_rules(graph, load_rules())
     numerics = rng.choice(("fast", "strict"))
     found = candidates(
@@ -91,9 +113,9 @@ def random_plan(graph: Graph, target: Target, compiler: Compiler, rng: random.Ra
     cover = best_covers(ruled.program, options, overheads=_FREE)[0].plan
     known = {candidate.group: candidate for candidate in found.groups}
     fused = [group for group in cover.groups if isinstance(group, FusionGroup)]
-    kernels = [_kernel(known[g], target, rng, f"k{i}") for i, g in enumerate(fused)]
+    kernels = [_kernel(known[g], target, rng, f"{symbol}{i}") for i, g in enumerate(fused)]
     key = plan_key(graph, target, numerics=numerics)
-    return assemble(ruled.program, graph, key, cover, kernels, target, compiler, _SUMMARY)
+    return Parts(graph, ruled.program, key, cover, kernels)
 
 
 def _kernel(candidate: Candidate, target: Target, rng: random.Random, symbol: str) -> Kernel:
@@ -140,17 +162,19 @@ def check_random_cover(
 ) -> tuple[int, int]:
     """Runs a random plan of the graph, stored and read back; how many kernels and framework groups
     it had. A failure names the plan's groups and schedules."""
-    rng = random.Random(number)
-    plan = random_plan(graph, target, compiler, rng)
+    parts = random_parts(graph, target, random.Random(number))
+    check_plan(parts, parts.assembled(target, compiler), number)
+    return len(parts.kernels), len(parts.cover.groups) - len(parts.kernels)
+
+
+def check_plan(parts: Parts, plan: Plan, number: int) -> None:
+    """Runs the plan on inputs drawn from seed `number`; a failure names what it is made of."""
     try:
-        _check(graph, plan, number)
+        _check(parts.graph, plan, number)
     except AssertionError as wrong:
-        for kernel in plan.kernels:
-            wrong.add_note(f"{kernel.group.nodes}: {kernel.schedule}")
-        wrong.add_note(f"number {number}, cover {[g.nodes for g in plan.cover.groups]}")
-        wrong.add_note(graph.to_json())
+        for line in (f"number {number}", *parts.described(), parts.graph.to_json()):
+            wrong.add_note(line)
         raise
-    return len(plan.kernels), len(plan.cover.groups) - len(plan.kernels)
 
 
 def _check(graph: Graph, plan: Plan, number: int) -> None:

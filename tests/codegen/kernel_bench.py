@@ -22,6 +22,7 @@ from kernel_gen.runtime.kernel import LoadedKernel
 from kernel_gen.schedule.schedule import Choice, Point
 
 POISON = 0x7B  # bytes of outputs before a kernel runs
+_FENCE = 64  # bytes around an output that no kernel may touch
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,32 @@ class KernelBench:
 def run_kernel(
     kernel: LoadedKernel, inputs: Sequence[np.ndarray], threads: int = 1
 ) -> list[np.ndarray]:
-    """Poisoned outputs after one call; the call must succeed."""
+    """Poisoned outputs after one call; the call must succeed and write nothing else."""
     given = iter(np.asarray(a) for a in inputs)
-    operands = [
-        poisoned(kernel.nest, i) if b.role is BufferRole.OUTPUT else next(given)
+    fenced = {
+        i: _fenced(kernel.nest, i)
         for i, b in enumerate(kernel.nest.buffers)
+        if b.role is BufferRole.OUTPUT
+    }
+    operands = [
+        fenced[i][1] if i in fenced else next(given) for i in range(len(kernel.nest.buffers))
     ]
+    before = [array.tobytes() for i, array in enumerate(operands) if i not in fenced]
     assert kernel.run(operands, threads) == 0
-    pairs = zip(operands, kernel.nest.buffers, strict=True)
-    return [a for a, b in pairs if b.role is BufferRole.OUTPUT]
+    after = [array.tobytes() for i, array in enumerate(operands) if i not in fenced]
+    assert before == after, "wrote over an input"
+    for memory, _ in fenced.values():
+        around = np.concatenate([memory[:_FENCE], memory[-_FENCE:]])
+        assert (around == POISON).all(), "wrote beside an output"
+    return [array for _, array in fenced.values()]
+
+
+def _fenced(nest: LoopNest, position: int) -> tuple[np.ndarray, np.ndarray]:
+    """Memory full of a byte that no result is made of, and the output in the midst of it."""
+    kind = nest.buffers[position].type
+    memory = np.full(kind.nbytes + 2 * _FENCE, POISON, np.uint8)
+    body = memory[_FENCE : memory.size - _FENCE].view(numpy_dtype(kind.dtype))
+    return memory, body.reshape(static_shape(kind.shape))
 
 
 def poisoned(nest: LoopNest, position: int) -> np.ndarray:
