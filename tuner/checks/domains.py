@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernel_gen.ir.arrays import constant_array
-from kernel_gen.ir.graph import Constant, Graph, Input, Node
+from kernel_gen.ir.graph import Constant, Graph, Input, InputKind, Node
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import ValueDomain
 
@@ -33,6 +33,7 @@ _KEEPING = frozenset(("amax", "amin", "maximum", "minimum", "concat", "mean", "c
 _MOVING = frozenset(("reshape", "permute", "expand", "slice", "flip", "gather", "take"))
 _SMALL = ValueDomain(0.0, 1.0, finite=True)  # integers that may end up as positions somewhere
 _POSITIVE = ValueDomain(low=1.0)
+_VARIANCE = ValueDomain(low=0.5)  # near zero each layer would magnify roundings by hundreds
 _INDEXING = (OpKind.INDEXED, OpKind.FRAMEWORK)
 _KEEPS_SIGN = frozenset(("add", "mul", "div", "sum", "prod", "reciprocal", "matmul"))
 
@@ -48,6 +49,9 @@ def value_domains(graph: Graph) -> tuple[ValueDomain, ...]:
     for value in _divisors(graph):
         if found[value] in (FREE, _SMALL):
             found[value] = _POSITIVE
+    for value in _variances(graph):
+        if found[value] == FREE:
+            found[value] = _VARIANCE
     for value, extent in _index_extents(graph).items():
         found[value] = _inside(found[value], extent)
     for node in graph.nodes:
@@ -97,6 +101,28 @@ def _divisors(graph: Graph) -> set[int]:
         if node.op in (*_MOVING, "cast") and found.intersection(node.outputs):
             found.add(node.inputs[0])
     return found
+
+
+def _variances(graph: Graph) -> set[int]:
+    """Values that a norm divides by the root of, back to their inputs: of one below zero it makes
+    NaN, and behind NaN no check sees a fault. Of what else there are roots, weights only."""
+    weights = {given.value for given in graph.inputs if given.kind is not InputKind.USER}
+    numbers = {constant.value for constant in graph.constants}
+    numbers |= {node.output for node in graph.nodes if node.op == "full"}
+    norms: set[int] = set()
+    roots: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.op == "batch_norm":
+            norms.add(node.inputs[2])
+        if node.op in ("sqrt", "rsqrt"):
+            roots.add(node.inputs[0])
+        passed = node.op in (*_MOVING, "cast", "add")
+        rest = [value for value in node.inputs if value not in numbers]
+        if passed and (len(rest) == 1 or node.op != "add"):
+            for found in (norms, roots):
+                if found.intersection(node.outputs):
+                    found.add(rest[0])
+    return norms | (roots & weights)
 
 
 def _inside(domain: ValueDomain, extent: int) -> ValueDomain:
