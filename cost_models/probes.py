@@ -7,11 +7,11 @@ They are built with the project's own compiler and flags. Benchmarks run them be
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.target import Target
@@ -118,7 +118,7 @@ class Probes:
 
     def __init__(self, threads: int, folder: Path | None = None) -> None:
         self._target, self._threads = host_target(), threads
-        place = folder or Path(tempfile.gettempdir(), "gaf-bench-probes")
+        place = folder or platformdirs.user_cache_path("graph-autofusion") / "probes"
         compiler = Compiler.find(place)
         text = probe_source(self._target, clang="clang" in compiler.version)
         built = compiler.compile_texts([("probes.cpp", text)], self._target)

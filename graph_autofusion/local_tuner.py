@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from graph_autofusion.progress import OnEvent
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.graph import Graph
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.records import JobRequest
 
 _GRACE_SECONDS = 20.0
@@ -36,8 +36,8 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
     search (what it has found is kept) and is raised again. Raises Unavailable with the child's last
     words where it fails.
     """
-    with tempfile.TemporaryDirectory(prefix="gaf-tune-") as folder:
-        graph_file, request_file = Path(folder, "graph.json"), Path(folder, "request.json")
+    with Scratch("tune") as folder:
+        graph_file, request_file = folder / "graph.json", folder / "request.json"
         graph_file.write_text(graph.to_json(), encoding="utf-8")
         request_file.write_text(to_json(request), encoding="utf-8")
         command = [
@@ -46,17 +46,17 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
             *("--cache", str(bundle_cache_root(store))),
             *("--graph", str(graph_file), "--request", str(request_file)),
         ]
-        with Path(folder, "log").open("w+b") as log:
+        with (folder / "log").open("w+b") as log:
             _run(command, folder, log.fileno(), on_event)
 
 
-def _run(command: list[str], folder: str, log: int, on_event: OnEvent) -> None:
+def _run(command: list[str], folder: Path, log: int, on_event: OnEvent) -> None:
     reader, writer = os.pipe()
     mark = uuid.uuid4().hex
     # A process group of its own: Ctrl-C reaches the child through us, once. Another folder: Ray's
     # workers import from the one they are started in, where the application's modules lie.
     child = subprocess.Popen(
-        [*command, "--events-fd", str(writer)],
+        [*command, "--events-fd", str(writer), "--parent", str(os.getpid())],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,

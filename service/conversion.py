@@ -7,6 +7,7 @@ costs a request and no more; and torch stays out of the server.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def convert(content: bytes, kind: str, dims: Sequence[str]) -> str:
 
 
 def _run(content: bytes, arguments: Sequence[str]) -> str:
-    command = [sys.executable, "-P", "-m", "kernel_gen.frontend.convert", *arguments]
+    command = [sys.executable, "-P", "-m", "kernel_gen.frontend.convert"]
+    command += [*arguments, "--parent", str(os.getpid())]
     try:
         done = subprocess.run(command, input=content, capture_output=True, timeout=_RUN_SECONDS)
     except subprocess.TimeoutExpired as error:

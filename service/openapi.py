@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 
+from kernel_gen.lifetime.scratch import Scratch
 from service.app import create_app
 from service.document import describe
 from service.settings import Settings
@@ -13,7 +13,7 @@ from service.settings import Settings
 
 def openapi_text() -> str:
     """The document of the current code, as it is committed."""
-    with tempfile.TemporaryDirectory() as folder:
+    with Scratch("openapi") as folder:
         app = create_app(Settings(db=f"sqlite:///{folder}/store.db"))
         try:
             return json.dumps(describe(app), indent=1, sort_keys=True) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
@@ -12,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from kernel_gen.lifetime.parent import end_with_parent
+
 log = logging.getLogger(__name__)
 
-_PR_SET_PDEATHSIG = 1
 _STOP_SECONDS = 20.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -88,7 +88,7 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
             env=self._environment,
             start_new_session=True,  # a terminal's Ctrl-C is for the server, which tells the child
-            preexec_fn=lambda: _die_with(parent),
+            preexec_fn=lambda: end_with_parent(parent),
         )
         self.starts += 1
         try:
@@ -101,13 +101,6 @@ class Supervisor:
             return code
         finally:
             self._child = None
-
-
-def _die_with(parent: int) -> None:
-    """In the child, before it becomes the driver: ask for SIGTERM when the parent dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(child: subprocess.Popen[bytes]) -> int:

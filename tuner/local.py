@@ -1,9 +1,10 @@
 """A search without a service: `python -P -m tuner.local --store URL --cache DIR --graph FILE
---request FILE [--events-fd N]`.
+--request FILE [--events-fd N] [--parent PID]`.
 
 Opens (and upgrades) the private store, creates or joins the job of the request's key, runs it as a
 driver would, and puts the signed plan into the bundle cache. Events go to descriptor N as JSON
-lines: `kind` and the event's data.
+lines: `kind` and the event's data. When the process PID that started this one ends, the search is
+cancelled.
 
 Exit status: 0 the plan is in the cache; 2 invalid arguments or input; 3 something is unavailable
 here (a compiler, the cache); 4 the job failed; 130 cancelled by SIGINT or SIGTERM (trials are
@@ -28,6 +29,7 @@ from kernel_gen.codec import from_json
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.serialize import graph_from_json
+from kernel_gen.lifetime.parent import end_with_parent
 from kernel_gen.records import Job, JobRequest, JobState
 from kernel_gen.runtime.cache import BundleCache
 from kernel_gen.runtime.device_names import device_target
@@ -67,6 +69,8 @@ class LocalSearch:
                 self._follow(job)
             self._store.queue.expire()  # a job whose process was killed waits again
             job = self._store.jobs.get(job.id)
+            if job.state is JobState.CANCELLED and not self._stop.is_set():
+                job = self._store.jobs.create(request, key).job  # it was called off elsewhere
         if job.state is JobState.DONE and job.plan_id is not None:
             self._cache.put(self._store.plans.get(job.plan_id))
         return job
@@ -167,6 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.parent is not None:
+        end_with_parent(options.parent)
     graph = graph_from_json(options.graph.read_text(encoding="utf-8"))
     request = from_json(JobRequest, options.request.read_text(encoding="utf-8"))
     stop = threading.Event()
@@ -213,6 +219,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--graph", required=True, type=Path, help="file with the graph's JSON")
     parser.add_argument("--request", required=True, type=Path, help="file with the request's JSON")
     parser.add_argument("--events-fd", type=int, help="descriptor for events as JSON lines")
+    parser.add_argument("--parent", type=int, help="the process that this one ends with")
     return parser
 
 

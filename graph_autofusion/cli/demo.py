@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,8 @@ from graph_autofusion.client import Client
 from graph_autofusion.progress import tuning_progress, waiting
 from graph_autofusion.report import unfused_lines
 from kernel_gen.errors import GafError, Unavailable
+from kernel_gen.lifetime.parent import end_with_parent
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.records import Budget
 
 _START_SECONDS = 60.0
@@ -43,9 +44,9 @@ def demo(
     """Tune LayerNorm -> ReLU -> Linear over REST and show the plan at work."""
     console = Console(stderr=as_json)
     output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="gaf-demo-") as folder:
+    with Scratch("demo") as folder:
         store = f"sqlite:///{folder}/service.sqlite"
-        with _service(store, Path(folder, "service.log")) as url:
+        with _service(store, folder / "service.log") as url:
             _say(console, f"service on {url}")
             facts = _tune_and_deploy(console, url, folder, Budget(seconds), rows, output)
             if as_json:
@@ -59,7 +60,7 @@ def demo(
 
 
 def _tune_and_deploy(
-    console: Console, url: str, folder: str, budget: Budget, rows: int, output: Path
+    console: Console, url: str, folder: Path, budget: Budget, rows: int, output: Path
 ) -> dict[str, Any]:
     from graph_autofusion.capturing import capture
     from graph_autofusion.cli.demo_model import build
@@ -91,8 +92,8 @@ def _deploy(url: str, store: str, rows: int, output: Path) -> dict[str, Any]:
 
 @contextmanager
 def _service(store: str, log: Path) -> Iterator[str]:
-    """A service of our own; it is stopped at the end, whatever happens."""
-    port = _free_port()
+    """A service of our own; it is stopped at the end, whatever happens, SIGKILL included."""
+    parent, port = os.getpid(), _free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "graph_autofusion.cli", "serve", "--db", store]
     command += ["--host", "127.0.0.1", "--port", str(port)]
@@ -103,6 +104,7 @@ def _service(store: str, log: Path) -> Iterator[str]:
             stdout=sink,
             stderr=sink,
             start_new_session=True,
+            preexec_fn=lambda: end_with_parent(parent),
         )
         try:
             with waiting("starting a service"):
@@ -123,8 +125,7 @@ def _await_ready(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         if child.poll() is not None:
-            words = log.read_text(errors="replace").strip().splitlines()[-5:]
-            raise Unavailable("the service ended at once: " + " | ".join(words))
+            raise Unavailable(f"the service ended at once: {_last_words(log)}")
         try:
             with Client(url) as client:
                 if client.devices():
@@ -133,7 +134,14 @@ def _await_ready(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
             time.sleep(0.2)
             continue
         time.sleep(0.2)
-    raise Unavailable(f"the service has no device after {_START_SECONDS:.0f} s; see {log}")
+    raise Unavailable(
+        f"the service has no device after {_START_SECONDS:.0f} s; it said: {_last_words(log)}"
+    )
+
+
+def _last_words(log: Path) -> str:
+    """The end of a log whose folder goes with the demo."""
+    return " | ".join(log.read_text(errors="replace").strip().splitlines()[-5:]) or "none"
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

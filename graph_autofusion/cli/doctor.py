@@ -6,7 +6,6 @@ import importlib.util
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -19,6 +18,7 @@ from graph_autofusion.client import Client
 from graph_autofusion.paths import bundle_cache_root, default_store
 from graph_autofusion.progress import waiting
 from kernel_gen.errors import GafError
+from kernel_gen.lifetime.scratch import Scratch
 
 _SERVER = ("ray", "optuna", "highspy", "sqlalchemy", "alembic", "fastapi", "uvicorn")
 
@@ -73,8 +73,8 @@ def _compiler() -> Finding:
     from kernel_gen.runtime.build import Compiler
 
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            return Finding("C++ compiler", "ok", Compiler.find(Path(folder)).version)
+        with Scratch("doctor") as folder:
+            return Finding("C++ compiler", "ok", Compiler.find(folder).version)
     except GafError as error:
         fix = "install g++ (not needed to run stored plans), or name one in CXX"
         return Finding("C++ compiler", "absent", str(error), fix)

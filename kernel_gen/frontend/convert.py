@@ -1,6 +1,6 @@
 """A model file from outside as a graph, in a process of its own with limits.
 
-    python -P -m kernel_gen.frontend.convert onnx|pt2 [--dim NAME=SIZE …] < FILE > ANSWER
+    python -P -m kernel_gen.frontend.convert onnx|pt2 [--dim NAME=SIZE …] --parent PID < FILE
 
 The answer is a JSON object: `graph`, the graph's canonical JSON, or `error` (the name of an error
 of `kernel_gen.errors`) and `message`. Weights of the file are not part of the graph. What a hostile
@@ -15,6 +15,8 @@ import resource
 import sys
 from collections.abc import Sequence
 
+from kernel_gen.lifetime.parent import end_with_parent
+
 MEMORY_BYTES = 8 << 30
 CPU_SECONDS = 120
 
@@ -24,7 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=("onnx", "pt2"))
     parser.add_argument("--dim", action="append", default=[])
+    parser.add_argument("--parent", type=int, help="the process this one ends with")
     options = parser.parse_args(arguments)
+    if options.parent is not None:
+        end_with_parent(options.parent)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     dims = {name: int(size) for name, _, size in (text.partition("=") for text in options.dim)}

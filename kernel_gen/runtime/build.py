@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.target import Target
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.records import Failure
 from kernel_gen.runtime.compiler_process import run_compiler
 from kernel_gen.runtime.flags import compile_flags, link_flags
@@ -115,13 +115,13 @@ class Compiler:
         if path.exists():
             return None
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
-            source, built = Path(work, "kernels.cpp"), Path(work, "built")
+        with Scratch("kernel", self.folder, ".build-") as work:
+            source, built = work / "kernels.cpp", work / "built"
             if text is not None:
                 source.write_text(text)
                 flags = (*flags, str(source))
             command = [*self.command, *flags, "-o", str(built), *links]
-            failure = run_compiler(command, Path(work), self.timeout_seconds)
+            failure = run_compiler(command, work, self.timeout_seconds)
             if failure is None:
                 os.replace(built, path)  # atomic: readers see the old file, none, or all of it
         return failure

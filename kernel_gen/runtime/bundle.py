@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kernel_gen.errors import InvalidInput, Unavailable, UntrustedBundle
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.bundle_format import (
     FOLDERS,
     MANIFEST,
@@ -39,11 +38,11 @@ def write(plan: Plan, folder: Path, signer: Signer) -> None:
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     """Writes a bundle's files as `write` does."""
     folder = Path(os.path.abspath(folder))
-    temporary = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _write_tree(files, temporary)
-        os.rename(temporary, folder)
+        with Scratch("bundle", folder.parent, TEMPORARY_PREFIX) as temporary:
+            _write_tree(files, temporary / "bundle")
+            os.rename(temporary / "bundle", folder)
         _sync_folder(folder.parent)
     except FileExistsError:
         raise InvalidInput(f"{folder} exists and is not empty") from None
@@ -51,8 +50,6 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
         if error.errno in _NOT_EMPTY:
             raise InvalidInput(f"{folder} exists and is not empty") from None
         raise Unavailable(f"cannot write the bundle {folder}: {error}") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def read(folder: Path, trust: Trust) -> Plan:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import secrets
-import shutil
-import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernel_gen.codec import from_json, to_json
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
+from kernel_gen.lifetime.scratch import Scratch, sweep
 from kernel_gen.runtime import bundle
 from kernel_gen.runtime.bundle_format import PLAN, bundle_files, plan_of_files
 from kernel_gen.runtime.key import PlanKey, stands_in
@@ -31,7 +30,6 @@ from kernel_gen.runtime.trust import Signer, Trust
 
 _LOG = logging.getLogger(__name__)
 _MAX_ENTRY_BYTES = 4096
-_STALE_SECONDS = 3600.0  # a temporary folder older than this was left by a process that died
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ class BundleCache:
         folder = self._plan_folder(plan_id)
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._remove_stale()
+            sweep(folder.parent, bundle.TEMPORARY_PREFIX)
             self._write_bundle(files, folder)
             _replace(self._key_path(key), to_json(Entry(str(key), plan_id)).encode())
         except OSError as error:
@@ -157,15 +155,6 @@ class BundleCache:
             return
         raise Unavailable(f"cannot replace the damaged bundle {folder}")
 
-    def _remove_stale(self) -> None:
-        for path in (self.root / "plans").glob(f"{bundle.TEMPORARY_PREFIX}*"):
-            try:
-                age = time.time() - path.stat().st_mtime
-            except FileNotFoundError:
-                continue
-            if age > _STALE_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
-
 
 def _is_good(folder: Path, trust: Trust) -> bool:
     try:
@@ -178,12 +167,11 @@ def _is_good(folder: Path, trust: Trust) -> bool:
 
 def _discard(folder: Path) -> None:
     """Takes a folder away in one step, then deletes it."""
-    away = folder.parent / f"{bundle.TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-    try:
-        os.rename(folder, away)
-    except FileNotFoundError:
-        return
-    shutil.rmtree(away, ignore_errors=True)
+    with (
+        Scratch("discarded", folder.parent, bundle.TEMPORARY_PREFIX) as away,
+        suppress(FileNotFoundError),  # another process has done it
+    ):
+        os.rename(folder, away / "bundle")
 
 
 def _read_entry(path: Path) -> Entry | None:
@@ -198,15 +186,12 @@ def _read_entry(path: Path) -> Entry | None:
 def _replace(path: Path, data: bytes) -> None:
     """Writes `path` in one step, over what is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f"{bundle.TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-    try:
-        with open(temporary, "xb") as file:
+    with Scratch("entry", path.parent, bundle.TEMPORARY_PREFIX) as folder:
+        with open(folder / "entry", "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        os.replace(folder / "entry", path)
 
 
 def _digest(text: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION
 from kernel_gen.errors import InternalError, InvalidValues, Unavailable
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.plan import Artifact
 
 _STATUS = {1: "bad argument", 2: "out of memory"}
@@ -104,14 +103,14 @@ def object_path(artifact: Artifact) -> Iterator[str]:
         file.write(artifact.data)
     path = f"/proc/self/fd/{memory}"
     try:
-        folder = tempfile.mkdtemp(prefix="gaf-")
+        scratch = Scratch("object")
     except OSError:
         yield path
         return
-    link = os.path.join(folder, "plan.so")
     try:
-        os.symlink(path, link)
-        yield link
+        with scratch as folder:
+            link = folder / "plan.so"
+            link.symlink_to(path)
+            yield str(link)
     finally:
         os.close(memory)
-        shutil.rmtree(folder, ignore_errors=True)

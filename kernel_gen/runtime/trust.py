@@ -14,8 +14,8 @@ import binascii
 import hashlib
 import os
 import re
-import secrets
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from kernel_gen.errors import InvalidInput, Unavailable, UntrustedBundle
+from kernel_gen.lifetime.scratch import Scratch
 
 _KEY_FILE = "signing-key.pem"
 _MAX_BYTES = 4096  # of a key file
@@ -179,19 +180,14 @@ def _create_key(path: Path) -> None:
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
     """Writes `path` in one step, unless it exists: the first of several writers wins."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    try:
+    with Scratch("key", path.parent, ".writing-") as folder:
+        handle = os.open(folder / "key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return
-    finally:
-        os.unlink(temporary)
+        with suppress(FileExistsError):
+            os.link(folder / "key", path)
 
 
 def _read_key(path: Path) -> Ed25519PrivateKey:

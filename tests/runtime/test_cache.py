@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from kernel_gen.errors import Unavailable, UntrustedBundle
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.bundle import TEMPORARY_PREFIX
 from kernel_gen.runtime.bundle_format import bundle_files
 from kernel_gen.runtime.cache import BundleCache, Hit, Miss
 from kernel_gen.runtime.plan import Plan
@@ -160,13 +161,13 @@ def test_many_writers_and_readers(cache: BundleCache, plan: Plan) -> None:
 
 def test_leftovers_of_dead_writers_go(cache: BundleCache, plan: Plan) -> None:
     cache.put(plan)
-    old, new = (cache.root / "plans" / f".writing-{name}" for name in ("old", "new"))
-    old.mkdir()
-    new.mkdir()
-    os.utime(old, (time.time() - 9000,) * 2)
-    cache.put(plan)
-    assert not old.exists()
-    assert new.exists()
+    left = cache.root / "plans" / f"{TEMPORARY_PREFIX}left"
+    left.mkdir()
+    with Scratch("bundle", cache.root / "plans", TEMPORARY_PREFIX) as written:
+        os.utime(written, (0, 0))  # by a clock that has jumped
+        cache.put(plan)
+        assert not left.exists()
+        assert written.is_dir()
 
 
 def test_unwritable_cache_reads_and_says_so(

@@ -9,6 +9,7 @@ from tuner_kernels import kernel
 from tuner_nests import scale_nest
 
 from kernel_gen.ir.types import ValueDomain
+from kernel_gen.lifetime.scratch import PREFIX
 from kernel_gen.records import Measurement
 from tuner.child.messages import KernelTask, NestCheck
 from tuner.child.protocol import Limits
@@ -23,7 +24,7 @@ def test_scratch_goes_with_the_runner() -> None:
 
 
 def test_scratch_of_dead_processes_is_removed() -> None:
-    stale = Path(tempfile.mkdtemp(prefix="gaf-device-999999999-"))
+    stale = Path(tempfile.mkdtemp(prefix=f"{PREFIX}device-"))
     with Runner():
         assert not stale.exists()
 

@@ -13,7 +13,6 @@ Control protocol, one pickled tuple each: ("fork", cores) followed by the child'
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 import shutil
@@ -24,7 +23,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
-_PR_SET_PDEATHSIG = 1
+from kernel_gen.lifetime.parent import end_with_parent
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -57,22 +56,23 @@ def _serve(control: socket.socket) -> None:
 def _fork(
     descriptor: int, cores: Sequence[int], connection: Connection, control: socket.socket
 ) -> int:
+    zygote = os.getpid()
     pid = os.fork()
     if pid == 0:
         connection.close()
         control.close()
-        _become_child(descriptor, cores)
+        _become_child(descriptor, cores, zygote)
     os.close(descriptor)
     return pid
 
 
-def _become_child(descriptor: int, cores: Sequence[int]) -> NoReturn:
+def _become_child(descriptor: int, cores: Sequence[int], zygote: int) -> NoReturn:
     """Serves requests, then ends without running the zygote's clean-up."""
     from tuner.child.process import serve
 
     code = 1
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent(zygote, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if cores:
             os.sched_setaffinity(0, cores)

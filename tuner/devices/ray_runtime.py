@@ -5,17 +5,24 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from kernel_gen.errors import Unavailable
+from kernel_gen.lifetime.scratch import Scratch
 
 CPU_RESOURCE, NPU_RESOURCE = "gaf-cpu", "npu"
 RESOURCES = {CPU_RESOURCE: 1.0, NPU_RESOURCE: 1.0}
 """What a node offers: its CPU, and the simulator of NPUs, which needs none."""
 _OBJECT_STORE_BYTES = 80 << 20
+_LONGEST_SOCKET = (
+    "/gaf-scratch-ray-12345678/session_2000-01-01_00-00-00_123456_1234567/sockets/plasma_store"
+)
+_LONGEST_PLACE = 107 - len(_LONGEST_SOCKET)  # bytes: a socket's path has no more than 107
 
 # Defaults; what the operator has set stays. Workers run at nice +15 otherwise, which would make
 # every measurement yield to whatever else runs.
@@ -52,22 +59,43 @@ def ray_runtime(
     options: dict[str, Any] = {"address": address}
     if address is None:
         options = {
+            "address": "local",  # None would join whatever cluster this machine ran last
             "resources": dict(resources or RESOURCES),
             "num_cpus": 1,  # so many idle workers Ray starts beforehand; a device needs one
             "_node_ip_address": "127.0.0.1",
             "object_store_memory": _OBJECT_STORE_BYTES,
             "include_dashboard": False,
         }
-    with _kept_handlers(), lean_start():
+    with _session_folder(address) as folder:
+        with _kept_handlers(), lean_start():
+            try:
+                ray.init(
+                    log_to_driver=False, logging_level=logging.ERROR, _temp_dir=folder, **options
+                )
+            except Exception as error:  # Ray raises plain ones where a server is slow
+                raise Unavailable(f"Ray did not start: {error}") from error
         try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-        except Exception as error:  # Ray raises plain ones where a server is slow
-            raise Unavailable(f"Ray did not start: {error}") from error
+            yield
+        finally:
+            with _kept_handlers():
+                ray.shutdown()
+
+
+@contextmanager
+def _session_folder(address: str | None) -> Iterator[str | None]:
+    """Where a local Ray keeps its sockets and logs, which it would leave behind for ever; None for
+    Ray's own choice, in a cluster and where there is no room with a short path."""
+    named = (os.environ.get("RAY_TMPDIR"), tempfile.gettempdir(), "/tmp")
+    short = [Path(name) for name in named if name and len(os.fsencode(name)) <= _LONGEST_PLACE]
+    if address is not None or not short:
+        yield None
+        return
     try:
-        yield
-    finally:
-        with _kept_handlers():
-            ray.shutdown()
+        scratch = Scratch("ray", short[0])
+    except OSError as error:
+        raise Unavailable(f"Ray did not start: {error}") from error
+    with scratch as folder:
+        yield str(folder)
 
 
 @contextmanager

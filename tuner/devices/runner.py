@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
 from types import MappingProxyType, TracebackType
 
 from kernel_gen.errors import Unavailable
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.records import Failure, Stage
 from tuner.child.messages import Done, Reached
 
 _LOAD_TIMEOUT_S = 60.0  # a stage before execution: dlopen, packing of constants, page faults
 _START_TIMEOUT_S = 120.0
 _ASK_SECONDS = 0.5  # between two questions whether to go on
-_SCRATCH = "gaf-device-"
 # Threads are an argument of every kernel; a limit in the environment would shrink torch's pool.
 _DROPPED_ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSTARTUP")
 
@@ -61,8 +57,8 @@ class Runner:
         self._child: _Child | None = None
         self._ready = False
         self._check_stop: Callable[[], None] = lambda: None
-        _remove_stale_scratch()
-        self.scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
+        self._scratch = Scratch("device")
+        self.scratch = self._scratch.path
         self._start_zygote()
 
     def __enter__(self) -> Runner:
@@ -150,7 +146,7 @@ class Runner:
         if self._child is not None:
             self._discard()
         self._end_zygote()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        self._scratch.close()
 
     def _send_block(self, key: str, message: object, handle: int) -> None:
         child = self._current()
@@ -233,19 +229,6 @@ class Runner:
         finally:
             child.close()
         return int(signal.SIGKILL)  # the zygote was killed, and with it its children
-
-
-def _remove_stale_scratch() -> None:
-    """Folders of this user's device processes that were killed together with their zygote."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*-*"):
-        owner = folder.name.removeprefix(_SCRATCH).partition("-")[0]
-        with contextlib.suppress(OSError):
-            if owner.isdigit() and folder.stat().st_uid == os.getuid() and not _lives(int(owner)):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lives(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 def _hang(stage: Stage, limit: float) -> Failure:

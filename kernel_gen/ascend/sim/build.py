@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from pathlib import Path
 import platformdirs
 
 from kernel_gen.errors import InvalidInput
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 
@@ -128,10 +128,10 @@ def _first_of_machine(built: Path) -> Iterator[Path | None]:
         return
     with (
         open(built.with_name(f".{built.name}.lock"), "wb") as lock,
-        tempfile.TemporaryDirectory(dir=built.parent, prefix=".build-") as work,
+        Scratch("simulator", built.parent, ".build-") as work,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield None if built.exists() else Path(work)
+        yield None if built.exists() else work
 
 
 def _build_runtime(files: Sequence[Path], flags: Sequence[str], work: Path) -> Path:
@@ -162,8 +162,8 @@ def _compiler() -> tuple[str, ...]:
 
 @cache
 def _found() -> Compiler:
-    with tempfile.TemporaryDirectory() as folder:
-        return Compiler.find(Path(folder))
+    with Scratch("compiler") as folder:
+        return Compiler.find(folder)
 
 
 def _isa_flags() -> tuple[str, ...]:

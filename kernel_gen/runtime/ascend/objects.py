@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from kernel_gen.codegen.source import KernelSource
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.records import Failure
 from kernel_gen.runtime.plan import Artifact
 
@@ -44,8 +44,8 @@ class ObjectStore(ABC):
 
     def _fill(self, source: KernelSource, path: Path) -> Failure | None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as work:
-            made = self.built(source, Path(work))
+        with Scratch("kernel", path.parents[1], ".build-") as work:
+            made = self.built(source, work)
             if isinstance(made, Failure):
                 return made
             os.replace(made, path)  # atomic: readers see none or all of it

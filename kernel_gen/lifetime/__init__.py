@@ -1,0 +1,1 @@
+"""What ends with its owner, however that ends: temporary folders and child processes."""
