@@ -16,7 +16,7 @@ from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType, ValueDomain, static_shape
 
 LIMIT = 32.0  # of |x|, for every finite float value
-MAX_ELEMS = 2048
+MAX_ELEMS, _LARGE_ELEMS = 2048, 40_000
 WILD = "wild"  # name of an input whose values know no bound
 _EXTENTS = (2, 3, 1, 4, 5, 7, 8, 9, 16, 17, 33)
 T = TypeVar("T")
@@ -77,12 +77,15 @@ class Draft:
         specials: bool,
         strided: bool = False,
         chained: bool = False,
+        large: bool = False,
     ) -> None:
         self._choices = choices
         self.dtypes = dtypes
         self.specials = specials
         self.strided = strided
         self.chained = chained  # a step mostly goes on with what the last one made
+        self.large = large  # several tiles of a product, several blocks of a row
+        self.max_elems = _LARGE_ELEMS if large else MAX_ELEMS
         self._builder = GraphBuilder()
         self._info: dict[int, Info] = {}
         self._used: set[int] = set()

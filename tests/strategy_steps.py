@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from kernel_gen.ir.dtype import DType
-from tests.strategy_draft import MAX_ELEMS, Draft
+from tests.strategy_draft import Draft
 
 # Smooth unary ops: bound of the result from the bound of the operand.
 _SMOOTH: dict[str, Callable[[float], float]] = {
@@ -104,7 +104,7 @@ def partner(draft: Draft, x: int, *, exact: bool = False) -> int:
         found = draft.pick(
             lambda v: (
                 draft.type(v).dtype is dtype
-                and _broadcasts(draft.shape(v), shape)
+                and _broadcasts(draft, draft.shape(v), shape)
                 and (draft.info(v).exact or not exact)
             )
         )
@@ -118,12 +118,12 @@ def partner(draft: Draft, x: int, *, exact: bool = False) -> int:
     return draft.fresh_input(dtype, kept[draft.integer(0, len(kept)) :])
 
 
-def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def _broadcasts(draft: Draft, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     longest = max(len(a), len(b))
     padded = [(1,) * (longest - len(s)) + s for s in (a, b)]
     result = [max(m, n) if 0 not in (m, n) else 0 for m, n in zip(*padded, strict=True)]
     fits = all(m == n or 1 in (m, n) for m, n in zip(*padded, strict=True))
-    return fits and math.prod(result) <= MAX_ELEMS
+    return fits and math.prod(result) <= draft.max_elems
 
 
 def binary(draft: Draft) -> None:
@@ -202,12 +202,12 @@ def where(draft: Draft) -> None:
     y = partner(draft, x)
     shape = max(draft.shape(x), draft.shape(y), key=len)
     condition = draft.pick(
-        lambda v: draft.type(v).dtype is DType.BOOL and _broadcasts(draft.shape(v), shape)
+        lambda v: draft.type(v).dtype is DType.BOOL and _broadcasts(draft, draft.shape(v), shape)
     )
     if condition is None or draft.chance(3):
         condition = draft.fresh_input(DType.BOOL, draft.shape(x))
     merged = [draft.shape(v) for v in (condition, x, y)]
-    if all(_broadcasts(a, b) for a in merged for b in merged):
+    if all(_broadcasts(draft, a, b) for a in merged for b in merged):
         bound = max(draft.info(x).bound, draft.info(y).bound)
         draft.op("where", condition, x, y, bound=bound, exact=True)
 
@@ -249,12 +249,12 @@ def permute(draft: Draft) -> None:
 
 
 def expand(draft: Draft) -> None:
-    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= MAX_ELEMS // 16, wild=True)
+    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= draft.max_elems // 16, wild=True)
     if x is None:
         return
     shape = [draft.integer(1, 3) if extent == 1 else extent for extent in draft.shape(x)]
     lead = [draft.integer(0, 3)] if len(shape) < 5 and draft.chance(2) else []
-    if math.prod(lead + shape) <= MAX_ELEMS:
+    if math.prod(lead + shape) <= draft.max_elems:
         _view(draft, "expand", x, shape=lead + shape)
 
 
@@ -276,7 +276,7 @@ def flip(draft: Draft) -> None:
 
 
 def pad(draft: Draft) -> None:
-    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= MAX_ELEMS // 16, wild=True)
+    x = draft.pick(lambda v: math.prod(draft.shape(v)) <= draft.max_elems // 16, wild=True)
     if x is None:
         return
     dtype, rank = draft.type(x).dtype, len(draft.shape(x))
@@ -284,7 +284,10 @@ def pad(draft: Draft) -> None:
     value: object = draft.one_of((0.0, 1.0) if dtype.is_float else (0, 3))
     if dtype is DType.BOOL:
         value = draft.chance(2)
-    if math.prod(a + n + b for a, n, b in zip(low, draft.shape(x), high, strict=True)) <= MAX_ELEMS:
+    if (
+        math.prod(a + n + b for a, n, b in zip(low, draft.shape(x), high, strict=True))
+        <= draft.max_elems
+    ):
         bound = max(draft.info(x).bound, 1.0)
         draft.op("pad", x, low=low, high=high, value=value, bound=bound, exact=True)
 
@@ -301,7 +304,7 @@ def concat(draft: Draft) -> None:
         same = draft.pick(lambda v: draft.type(v).dtype is dtype and draft.shape(v) == shape)
         fresh = draft.chance(2) or same is None
         parts.append(draft.fresh_input(dtype, other) if fresh or same is None else same)
-    if sum(math.prod(draft.shape(part)) for part in parts) <= MAX_ELEMS:
+    if sum(math.prod(draft.shape(part)) for part in parts) <= draft.max_elems:
         bound = max(draft.info(part).bound for part in parts)
         draft.op("concat", *parts, dim=dim, bound=bound, exact=True)
 
@@ -320,7 +323,7 @@ def indexed(draft: Draft) -> None:
         draft.op("gather", x, index, dim=dim, bound=bound, exact=True)
         return
     chosen = list(draft.new_shape(draft.integer(0, 2), max_elems=16))
-    if len(chosen) + len(shape) <= 6 and math.prod(chosen) * math.prod(shape) <= MAX_ELEMS:
+    if len(chosen) + len(shape) <= 6 and math.prod(chosen) * math.prod(shape) <= draft.max_elems:
         index = draft.index_input(tuple(chosen), shape[dim])
         draft.op("take", x, index, dim=dim, bound=bound, exact=True)
 
@@ -397,13 +400,16 @@ def position(draft: Draft) -> None:
     draft.op(draft.one_of(("argmax", "argmin")), x, dims=dims, keepdim=draft.chance(2))
 
 
+_WIDE = (1, 8, 17, 33, 64, 100)  # columns of a product, several tiles and a part of one
+
+
 def matmul(draft: Draft) -> None:
     x = draft.pick(lambda v: len(draft.shape(v)) >= 2 and draft.type(v).dtype is not DType.BOOL)
     if x is None:
         return
     dtype, shape = draft.type(x).dtype, draft.shape(x)
-    wide = draft.integer(1, 9)
-    if math.prod(shape[:-1]) * wide > MAX_ELEMS:
+    wide = draft.one_of(_WIDE) if draft.large else draft.integer(1, 9)
+    if math.prod(shape[:-1]) * wide > draft.max_elems:
         return
     batch = shape[:-2] if draft.chance(2) else ()
     y = draft.fresh_input(dtype, (*batch, shape[-1], wide))
@@ -425,10 +431,12 @@ def convolution(draft: Draft) -> None:
         return
     dtype = draft.one_of(dtypes)
     channels, kernel = groups * draft.integer(1, 2), draft.integer(1, 3)
-    extents = tuple(draft.integer(5, 7) for _ in range(spatial))
+    channels *= draft.one_of((1, 4, 9)) if draft.large else 1
+    extents = tuple(draft.integer(5, 13 if draft.large else 7) for _ in range(spatial))
     # Finite: fast algorithms (Winograd, FFT) spread NaN and infinities, which is allowed.
     x = draft.fresh_input(dtype, (draft.integer(1, 2), channels, *extents), finite=True)
-    taps = (groups * 2, channels // groups, *(kernel,) * spatial)
+    made = draft.one_of((2, 8, 19)) if draft.large else 2
+    taps = (groups * made, channels // groups, *(kernel,) * spatial)
     weight = draft.fresh_input(dtype, taps, finite=True)
     draft.op(
         "convolution", x, weight,
@@ -521,6 +529,8 @@ def attention(draft: Draft) -> None:
         return
     dtype, batch = draft.one_of(dtypes), draft.new_shape(draft.integer(0, 2), max_elems=8)
     s, t, d = draft.integer(1, 5), draft.integer(1, 5), draft.integer(1, 9)
+    if draft.large:
+        s, t, d = draft.one_of((1, 9, 33, 70)), draft.one_of(_WIDE), draft.one_of((8, 20, 64))
     q, k, v = (draft.fresh_input(dtype, (*batch, n, d)) for n in (s, t, t))
     mask: list[int] = []
     if draft.chance(2):

@@ -35,6 +35,7 @@ _AFTER = (
     *("permute", "cast", "where", "reduction", "slice", "concat", "moment"),
 )
 _ROWS, _COLUMNS = (1, 2, 3, 5, 8, 13), (3, 8, 16, 17, 24, 33, 40)
+_MANY_COLUMNS = (48, 64, 67, 130, 257, 300)
 _INTEGERS = (DType.I64, DType.I32, DType.I16, DType.I8, DType.U8)
 _FLOATS = (DType.F32, DType.F32, DType.BF16, DType.F16, DType.F64)
 
@@ -86,9 +87,11 @@ def _structured(rng: random.Random) -> Graph:
         specials=rng.random() < 0.3,
         strided=rng.random() < 0.3,
         chained=True,
+        large=rng.random() < 0.4,
     )
     rows = [rng.choice(_ROWS) for _ in range(rng.choice((1, 1, 2)))]
-    draft.fresh_input(shape=(*rows, rng.choice(_COLUMNS)))
+    columns = _MANY_COLUMNS if draft.large else _COLUMNS
+    draft.fresh_input(shape=(*rows, rng.choice(columns)))
     before = rng.choices(_BEFORE, k=rng.randint(0, 2))
     after = rng.choices(_AFTER, k=rng.randint(0, 3))
     for step in (*before, rng.choice(_CENTRES), *after):
