@@ -66,6 +66,18 @@ ONE_TENSOR: dict[str, Callable[[torch.Tensor], Any]] = {
     "pad": lambda x: F.pad(x, (1, 2)),
     "pad_two": lambda x: F.pad(x, (1, 2, 0, 3), value=2.5),
     "pad_negative": lambda x: F.pad(x, (-1, 2)),
+    "pad_reflected": lambda x: F.pad(x, (2, 1), mode="reflect"),
+    "pad_reflected_all": lambda x: F.pad(x[None], (2, 5, 3, 0), mode="reflect"),
+    "pad_replicated": lambda x: F.pad(x[None], (2, 7, 0, 3), mode="replicate"),
+    "pad_circular": lambda x: F.pad(x[None], (6, 1, 2, 4), mode="circular"),
+    "pad_module": lambda x: torch.nn.ReflectionPad2d(1)(x[None]),
+    "enlarge": lambda x: F.interpolate(x[None], scale_factor=2) + 1,
+    "enlarge_by_three": lambda x: F.interpolate(x[None], size=(12, 6)),
+    "enlarge_line": lambda x: F.interpolate(x, scale_factor=5.0),
+    "enlarge_volume": lambda x: F.interpolate(x[None, None], scale_factor=(1, 2, 3)),
+    "enlarge_channels_last": lambda x: F.interpolate(
+        x[None].to(memory_format=torch.channels_last), scale_factor=(3, 2)
+    ),
     "tril": lambda x: x.tril(-1),
     "triu": lambda x: x.triu(2),
     "contiguous": lambda x: x.transpose(0, 1).contiguous() + 1,
@@ -105,11 +117,45 @@ def test_scatter_into_a_slice(function: Callable[..., Any]) -> None:
     assert not targets(assert_as_eager(function, (X, -X[:, :2])))
 
 
+PLACES = torch.tensor([[[0, 5]], [[3, 3]]]).expand(2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: x.scatter(-1, i, -1.5),
+        lambda x, i: torch.zeros_like(x).scatter(2, i, x),
+        lambda x, i: x.scatter(2, i[..., :1], x * 2),
+        lambda x, i: x.scatter_add(-1, i, -x),
+        lambda x, i: x.clone().scatter_(-1, i, 0.0) + 1,
+        lambda x, i: x.transpose(0, 2).scatter(0, i.permute(2, 1, 0), 7.0),
+        lambda x, i: (x > 3).scatter(-1, i, value=True),
+        lambda x, i: x.scatter(-1, i[..., :0], 1.0) + 1,
+    ],
+)
+def test_scatter_to_few_places(function: Callable[..., Any]) -> None:
+    assert not targets(assert_as_eager(function, (X, PLACES)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: x.scatter(-1, i[:1], 1.0),  # some rows only
+        lambda x, i: x.flatten().scatter(0, torch.arange(9), 1.0),
+        lambda x, i: x.scatter_reduce(-1, i, x, "prod"),
+    ],
+)
+def test_other_scatters_are_left_to_the_framework(function: Callable[..., Any]) -> None:
+    assert len(targets(assert_as_eager(function, (X, PLACES)))) == 1
+
+
 @pytest.mark.parametrize(
     ("function", "target"),
     [
         (lambda x: x.as_strided((2, 2), (1, 2)) + 1, "aten.as_strided.default"),
-        (lambda x: F.pad(x, (1, 1), mode="reflect"), "aten.pad.default"),
+        (lambda x: F.pad(x, (-1, 1), mode="reflect"), "aten.pad.default"),
+        (lambda x: F.interpolate(x, size=9), "aten.upsample_nearest1d.vec"),
+        (lambda x: F.interpolate(x, scale_factor=1.5), "aten.upsample_nearest1d.vec"),
         (lambda x: x.unfold(2, 3, 1) + 1, "aten.unfold.default"),
         (lambda x: x.diagonal(dim1=1, dim2=2) + 1, "aten.diagonal.default"),
     ],

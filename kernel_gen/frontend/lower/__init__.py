@@ -1,11 +1,13 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views · parts ·
-reductions · contractions · norms · pooling · losses · indexing (also tensors made of nothing)
+borders · reductions · contractions · norms · pooling · losses ·
+indexing (also tensors made of nothing)
 """
 
 from kernel_gen.frontend.lower import (
     activations,
+    borders,
     casts,
     contractions,
     elementwise,
@@ -21,6 +23,7 @@ from kernel_gen.frontend.lower import (
 
 __all__ = [
     "activations",
+    "borders",
     "casts",
     "contractions",
     "elementwise",

@@ -20,6 +20,7 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr
 
 _INDEX_TYPES = (DType.I64, DType.I32)
+_MAX_SCATTERED = 8  # positions in a row: each is a choice for all of its elements
 
 
 def _index(c: Lowering, index: Val) -> Val:
@@ -106,6 +107,42 @@ def index_tensor(c: Lowering, a: Args) -> Result:
     flat = _linear_index(c, [index for _, index in given], sizes)
     shape = (*value.shape[:first], math.prod(sizes), *value.shape[first + count :])
     return c.op("take", c.reshape(value, shape), flat, dim=first)
+
+
+@lowers("scatter.src scatter.value scatter_add")
+def scatter(c: Lowering, a: Args) -> Result:
+    """A few positions in each row, as routers have them: one after the other, the last one wins."""
+    value: Val = a["self"]
+    index = _index(c, a["index"])
+    dim = axis(a["dim"], value.rank)
+    if value.rank == 0 or index.rank == 0:
+        raise NotLowered(f"{c.name} of 0-d tensors", decompose=False)
+    count = extent(c, index, dim)
+    if any(
+        i != j for d, (i, j) in enumerate(zip(index.shape, value.shape, strict=True)) if d != dim
+    ):
+        raise NotLowered(f"{c.name} into a part of the rows", decompose=False)
+    if count > _MAX_SCATTERED:
+        raise NotLowered(f"{c.name} to {count} positions in each row", decompose=False)
+    place = c.op(
+        "iota", shape=c.dims(value.shape), dtype=str(index.dtype), dim=dim, start=0, step=1
+    )
+    for k in range(count):
+        hit = c.op("eq", c.slice(index, dim, k, k + 1), place)
+        value = c.op("where", hit, _scattered(c, a, value, dim, k), value)
+    return value
+
+
+def _scattered(c: Lowering, a: Args, value: Val, dim: int, k: int) -> Val:
+    """What stands at the `k`th position of each row afterwards."""
+    if "value" in a:
+        return c.number(a["value"], value.dtype)
+    source: Val = a["src"]
+    for other in range(value.rank):
+        start = k if other == dim else 0
+        length = 1 if other == dim else extent(c, value, other)
+        source = c.slice(source, other, start, start + length)
+    return c.op("add", value, source) if ".scatter_add." in c.name else source
 
 
 def _linear_index(c: Lowering, indices: Sequence[Val], sizes: Sequence[int]) -> Val:

@@ -16,7 +16,7 @@ from kernel_gen.frontend.lower.core import (
     joint_dtype,
     lowers,
 )
-from kernel_gen.ir.types import Dim, Sym
+from kernel_gen.ir.types import Sym
 
 
 @lowers("select.int")
@@ -119,30 +119,6 @@ def stack(c: Lowering, a: Args) -> Result:
     shape = values[0].shape
     parts = [c.reshape(value, (*shape[:dim], 1, *shape[dim:])) for value in values]
     return concat(c, parts, dim)
-
-
-@lowers("constant_pad_nd pad")
-def pad(c: Lowering, a: Args) -> Result:
-    """Constant padding; torch lists (low, high) from the last dimension backwards."""
-    value: Val = a["self"]
-    if a.get("mode", "constant") != "constant":
-        raise NotLowered(f"{c.name}: mode {a['mode']}", decompose=False)
-    fill, amounts = a["value"] or 0, list(a["pad"])
-    low, high = [0] * value.rank, [0] * value.rank
-    for i in range(len(amounts) // 2):
-        dim = value.rank - 1 - i
-        low[dim], high[dim] = max(amounts[2 * i], 0), max(amounts[2 * i + 1], 0)
-        size: Dim = value.shape[dim]
-        cut_low, cut_high = max(-amounts[2 * i], 0), max(-amounts[2 * i + 1], 0)
-        if cut_low or cut_high:
-            size = extent(c, value, dim)
-            value = c.slice(value, dim, cut_low, size - cut_high)
-    if not any(low) and not any(high):
-        return value
-    held = c.number(fill, value.dtype)  # refuses what the type cannot hold
-    attrs = c.made_by(held, "full")
-    number = fill if attrs is None else attrs[1]["value"]
-    return c.op("pad", value, low=tuple(low), high=tuple(high), value=number)
 
 
 @lowers("slice_scatter")
