@@ -30,6 +30,10 @@ class KernelSource:
     thread (args->scratch holds `scratch_bytes * n_threads`) plus `shared_bytes` common to all
     threads, which come first. `in_place` are pairs (input, output) of operands that may be given
     the same memory, all of them or some.
+
+    `team` is the same kernel for a team that runs already: each of its `nt` threads calls
+    `int team(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt)`, and the work is done once all
+    of them are back. None of a kernel that runs on one thread.
     """
 
     entry: str
@@ -38,9 +42,11 @@ class KernelSource:
     scratch_bytes: int = 0
     shared_bytes: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
+    team: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.files or not self.entry.isidentifier():
+        names = [self.entry, *([self.team] if self.team is not None else [])]
+        if not self.files or not all(name.isidentifier() for name in names):
             raise InvalidGraph(f"kernel source {self.entry!r} with {len(self.files)} files")
 
     @property

@@ -121,7 +121,8 @@ def _check_symbols(kernels: Sequence[Kernel]) -> None:
     seen: dict[str, str] = {}
     for kernel in kernels:
         source = kernel.source
-        for name in (source.entry, *(pack.symbol for pack in source.packs)):
+        names = [source.entry, *(pack.symbol for pack in source.packs)]
+        for name in (*names, *([source.team] if source.team else [])):
             if seen.setdefault(name, source.digest) != source.digest:
                 raise InternalError(f"two kernels of different source are named {name}")
 

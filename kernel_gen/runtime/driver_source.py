@@ -1,42 +1,34 @@
 """The C++ of a plan's driver: `gaf_create`, `gaf_run`, `gaf_destroy` of the plan ABI.
 
 The text includes no header and names only what this module numbers itself: `gaf_step_7` runs the
-plan's eighth kernel, `gaf_segment_1` the steps of its second segment; long plans have tables. Entry
-points are the kernels' own C names. The object is immutable after `gaf_create`; all that a call
-changes is what it brings.
+plan's eighth kernel, `gaf_segment_1` the steps of its second segment, `gaf_share_1` one thread's
+part of those that a team runs; long plans have tables. Entry points are the kernels' own C names.
+The object is immutable after `gaf_create`; all that a call changes is what it brings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.abi import ABI_VERSION, PLAN_ABI
+from kernel_gen.codegen.cpu.frame import HIDDEN, OPENMP
+from kernel_gen.codegen.cpu.scratch import barrier
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.arena import align
-from kernel_gen.runtime.driver_tables import (
-    PACK_ALL,
-    Place,
-    packing_table,
-    run_by_tables,
-)
+from kernel_gen.runtime.driver_functions import run_by_functions
+from kernel_gen.runtime.driver_step import IN_TEAM, Place, Step
+from kernel_gen.runtime.driver_tables import PACK_ALL, packing_table, run_by_tables
 from kernel_gen.runtime.hugepages import HUGE_PAGE_BYTES, LEAST_BYTES, MADV_HUGEPAGE
 from kernel_gen.runtime.layout import kernel_writes
-from kernel_gen.runtime.plan import Kernel, Layout, Segment
+from kernel_gen.runtime.plan import Kernel, Layout
+from kernel_gen.runtime.regions import Memory, Region, regions
 
 DRIVER_ENTRY = "gaf_run"
 DRIVER_FILE = "plan.cpp"
 _LONG = 256  # kernels whose steps are functions: they take a compiler some seconds
-
-
-_POINTERS = {
-    Place.VALUE: "call->values[{}]",
-    Place.ARENA: "(char *)call->arena + {}ull",
-    Place.PACKED: "plan->block + {}ull",
-    Place.CONSTANT: "(void *)plan->constants[{}]",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +69,22 @@ def plan_sources(
 
 def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> KernelSource:
     """The driver as one more translation unit of the plan's object. Deterministic."""
-    regions = packed_regions(kernels)
-    places = _Places.of(layout, regions)
+    packed = packed_regions(kernels)
     is_long = len(kernels) > _LONG
-    run = _run_by_tables if is_long else _run_by_functions
+    run = run_by_tables if is_long else run_by_functions
+    steps = _steps(program, kernels, _Places.of(layout, packed))
     unit = Unit()
     unit.helper("GAF_PLAN_ABI", PLAN_ABI)
+    unit.helper("gaf_omp", OPENMP)
+    barrier(unit)
     for text in (
         _declarations(kernels),
         _PLAN_STRUCT.format(constants=max(len(layout.constants), 1)),
-        *run(program, kernels, layout.segments, places),
+        IN_TEAM,
+        *run(steps, _segments(kernels, layout, steps), layout.arena_bytes),
         _VERSION.format(version=ABI_VERSION),
         _arena_function(kernels, layout),
-        *_create(kernels, layout, regions, is_long),
+        *_create(kernels, layout, packed, is_long),
         _DESTROY,
     ):
         unit.function(text)
@@ -98,12 +93,17 @@ def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> 
 
 def _declarations(kernels: Sequence[Kernel]) -> str:
     entries = dict.fromkeys(kernel.source.entry for kernel in kernels)
+    teams = dict.fromkeys(kernel.source.team for kernel in kernels if kernel.source.team)
     packs = dict.fromkeys(pack.symbol for kernel in kernels for pack in kernel.source.packs)
     lines = [
         'extern "C" {',
         "int posix_memalign(void **, unsigned long, unsigned long);",
         "int madvise(void *, unsigned long, int);",
         *(f"int {entry}(const gaf_kernel_args *args);" for entry in entries),
+        *(
+            f"{HIDDEN} int {t}(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt);"
+            for t in teams
+        ),
         *(f"void {symbol}(const void *src, void *dst);" for symbol in packs),
         "}",
     ]
@@ -125,7 +125,6 @@ class _Places:
     packed: dict[tuple[int, str], int]
     arena: dict[int, int]
     constants: dict[int, int]
-    arena_bytes: int
 
     @staticmethod
     def of(layout: Layout, regions: Iterable[PackedRegion]) -> _Places:
@@ -133,52 +132,32 @@ class _Places:
             {(region.value, region.symbol): region.offset for region in regions},
             {slot.value: slot.offset for slot in layout.arena},
             {value: i for i, value in enumerate(layout.constants)},
-            layout.arena_bytes,
         )
 
 
-def _run_by_functions(
-    program: Graph, kernels: Sequence[Kernel], segments: Sequence[Segment], places: _Places
-) -> list[str]:
+def _steps(program: Graph, kernels: Sequence[Kernel], places: _Places) -> dict[int, Step]:
+    """The steps of the kernels that have something to do, by position."""
+    return {
+        number: Step(kernel.source.entry, kernel.source.team, _operands(kernel, places))
+        for number, kernel in enumerate(kernels)
+        if any(program.type_of(value).elems != 0 for value in kernel_writes(kernel))
+    }
+
+
+def _segments(
+    kernels: Sequence[Kernel], layout: Layout, steps: Mapping[int, Step]
+) -> list[tuple[Region, ...] | None]:
+    """The regions of each segment; None for the framework's."""
+    memory = Memory.of(layout)
     return [
-        *(_step(i, program, kernel, places) for i, kernel in enumerate(kernels)),
-        *(_segment(i, s) for i, s in enumerate(segments) if s.kernels),
-        _run(segments),
+        regions(kernels, [k for k in segment.kernels if k in steps], memory)
+        if segment.kernels
+        else None
+        for segment in layout.segments
     ]
 
 
-def _run_by_tables(
-    program: Graph, kernels: Sequence[Kernel], segments: Sequence[Segment], places: _Places
-) -> list[str]:
-    steps = [
-        None if _is_empty(program, k) else (k.source.entry, _operands(k, places)) for k in kernels
-    ]
-    return [run_by_tables(steps, segments, places.arena_bytes)]
-
-
-def _is_empty(program: Graph, kernel: Kernel) -> bool:
-    """Whether all results are empty."""
-    return all(program.type_of(value).elems == 0 for value in kernel_writes(kernel))
-
-
-def _step(number: int, program: Graph, kernel: Kernel, places: _Places) -> str:
-    if _is_empty(program, kernel):
-        body = "  return 0;  // all results are empty"
-    else:
-        found = _operands(kernel, places)
-        pointers = ",\n".join(f"      {_POINTERS[place].format(at)}" for place, at in found)
-        body = (
-            f"  void *const operands[] = {{\n{pointers}}};\n"
-            "  const gaf_kernel_args args = {sizeof(gaf_kernel_args), operands,\n"
-            f"      (char *)call->arena + {places.arena_bytes}ull, call->dims, call->n_threads,"
-            " call->stream};\n"
-            f"  return {kernel.source.entry}(&args);"
-        )
-    head = f"static int gaf_step_{number}(const gaf_plan *plan, const gaf_call *call) {{"
-    return f"{head}\n  (void)plan, (void)call;\n{body}\n}}\n"
-
-
-def _operands(kernel: Kernel, places: _Places) -> list[tuple[Place, int]]:
+def _operands(kernel: Kernel, places: _Places) -> tuple[tuple[Place, int], ...]:
     packs = {pack.operand: pack.symbol for pack in kernel.source.packs}
     found: list[tuple[Place, int]] = []
     for position, value in enumerate(kernel.operands):
@@ -190,15 +169,7 @@ def _operands(kernel: Kernel, places: _Places) -> list[tuple[Place, int]]:
             found.append((Place.ARENA, places.arena[value]))
         else:
             found.append((Place.VALUE, value))
-    return found
-
-
-def _segment(number: int, segment: Segment) -> str:
-    steps = " ||\n      ".join(f"gaf_step_{kernel}(plan, call)" for kernel in segment.kernels)
-    return (
-        f"static int gaf_segment_{number}(const gaf_plan *plan, const gaf_call *call) {{\n"
-        f"  return {steps} ? GAF_KERNEL_FAILED : GAF_OK;\n}}\n"
-    )
+    return tuple(found)
 
 
 _VERSION = """\
@@ -267,25 +238,6 @@ int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan) {{
 }}
 """
 
-
-def _run(segments: Sequence[Segment]) -> str:
-    cases = "".join(
-        f"    case {i}: return gaf_segment_{i}(plan, call);\n"
-        for i, segment in enumerate(segments)
-        if segment.kernels
-    )
-    return _RUN.format(cases=cases)
-
-
-_RUN = """\
-int gaf_run(const gaf_plan *plan, const gaf_call *call) {{
-  if (!plan || !call || call->size < sizeof(gaf_call) || call->n_threads < 1)
-    return GAF_BAD_ARGUMENT;
-  switch (call->segment) {{
-{cases}    default: return GAF_BAD_ARGUMENT;
-  }}
-}}
-"""
 
 _DESTROY = """\
 void gaf_destroy(gaf_plan *plan) {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -35,8 +36,10 @@ Array = NDArray[np.generic]
 TARGET = host_target("x86-64-v3")
 
 
-def kernel_of(lowering: Lowering, group: FusionGroup) -> Kernel | Refusal:
-    """The first template's first guess for a group."""
+def kernel_of(
+    lowering: Lowering, group: FusionGroup, threads: str | None = None
+) -> Kernel | Refusal:
+    """The first template's first guess for a group, on "one" thread or "all" if that is said."""
     lowered = lowering.lower(group)
     if not isinstance(lowered, Lowered):
         return lowered
@@ -44,6 +47,7 @@ def kernel_of(lowering: Lowering, group: FusionGroup) -> Kernel | Refusal:
         if template.refuse(lowered.nest, TARGET) is not None:
             continue
         point = dict(template.space(lowered.nest, TARGET).seeds[0])
+        point["threads"] = threads or point["threads"]
         schedule = template.schedule(lowered.nest, TARGET, point)
         assert not isinstance(schedule, Refusal)
         symbol = f"k{group.nodes[0]}"
@@ -52,8 +56,14 @@ def kernel_of(lowering: Lowering, group: FusionGroup) -> Kernel | Refusal:
     return Refusal("no-template", "No template takes it.")
 
 
-def unfused_plan(graph: Graph, compiler: Compiler, framework: Sequence[int] = ()) -> Plan:
-    """One kernel per node; `framework` nodes and refused ones run by torch."""
+def unfused_plan(
+    graph: Graph,
+    compiler: Compiler,
+    framework: Sequence[int] = (),
+    threads: Mapping[int, str] = MappingProxyType({}),
+) -> Plan:
+    """One kernel per node; `framework` nodes and refused ones run by torch. `threads` says of some
+    nodes whether their kernels run on "one" thread or on "all"."""
     lowering, constant = Lowering(graph), constant_nodes(graph)
     groups: list[FusionGroup | FrameworkGroup] = []
     kernels: list[Kernel] = []
@@ -61,7 +71,7 @@ def unfused_plan(graph: Graph, compiler: Compiler, framework: Sequence[int] = ()
         if node in constant:
             continue
         group = make_group(graph, (node,))
-        kernel = kernel_of(lowering, group)
+        kernel = kernel_of(lowering, group, threads.get(node))
         if isinstance(kernel, Kernel) and node not in framework:
             kernels.append(kernel)
             groups.append(group)
@@ -95,8 +105,9 @@ def test_random_programs(compiler: Compiler, data: st.DataObject) -> None:
     exact = [i for i, node in enumerate(graph.nodes) if node.op != "attention"]
     framework = data.draw(st.sets(st.sampled_from(exact), max_size=2)) if exact else set()
     arrays = data.draw(inputs_for(graph))
-    plan = unfused_plan(graph, compiler, sorted(framework))
-    assert_outputs_match(graph, arrays, run(plan, arrays, data.draw(st.sampled_from((1, 2)))))
+    threads = {n: data.draw(st.sampled_from(("one", "all"))) for n in range(len(graph.nodes))}
+    plan = unfused_plan(graph, compiler, sorted(framework), threads)
+    assert_outputs_match(graph, arrays, run(plan, arrays, data.draw(st.sampled_from((1, 2, 3)))))
 
 
 @pytest.fixture(scope="module")

@@ -24,40 +24,54 @@ def kernel_source(
         f"static int {symbol}_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {{\n"
         f"  int status = 0;\n  (void)tid; (void)nt;\n{body}\n  return status;\n}}"
     )
-    entry_point(unit, symbol, parallel=parallel)
+    team = entry_point(unit, symbol, parallel=parallel)
     return KernelSource(
         symbol,
         ((f"{symbol}.cpp", unit.text()),),
         scratch_bytes=scratch_bytes,
         shared_bytes=shared_bytes,
+        team=team,
     )
 
 
-def entry_point(unit: Unit, symbol: str, *, parallel: bool) -> None:
-    """The entry point `symbol`: it calls `symbol_body(args, tid, nt)`, in a team if `parallel`."""
-    if parallel:
-        unit.helper("gaf_omp", _OMP)
-    unit.function((_ENTRY if parallel else _SERIAL).replace("SYMBOL", symbol))
+def entry_point(unit: Unit, symbol: str, *, parallel: bool) -> str | None:
+    """The entry point `symbol`: it calls `symbol_body(args, tid, nt)`, in a team if `parallel`.
+
+    Returns the name of the function that a team of the caller's calls (`KernelSource.team`).
+    """
+    if not parallel:
+        unit.function(_SERIAL.replace("SYMBOL", symbol))
+        return None
+    unit.helper("gaf_omp", OPENMP)
+    unit.function(_TEAM.replace("SYMBOL", symbol))
+    return f"{symbol}_team"
 
 
-_OMP = """\
+OPENMP = """\
 #ifdef _OPENMP
 extern "C" int omp_get_thread_num(void) noexcept;
 extern "C" int omp_get_num_threads(void) noexcept;
 #endif"""
 
-_ENTRY = """\
-extern "C" int SYMBOL(const gaf_kernel_args *args) {
+HIDDEN = '__attribute__((visibility("hidden")))'
+"""Of functions that only the plan's own driver calls."""
+
+_TEAM = f"""\
+extern "C" {HIDDEN}
+int SYMBOL_team(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {{
+  return SYMBOL_body(args, tid, nt);
+}}
+extern "C" int SYMBOL(const gaf_kernel_args *args) {{
 #ifdef _OPENMP
-  if (args->n_threads > 1) {
+  if (args->n_threads > 1) {{
     int status = 0;
 #pragma omp parallel num_threads(args->n_threads) reduction(| : status)
-    status |= SYMBOL_body(args, omp_get_thread_num(), omp_get_num_threads());
+    status |= SYMBOL_team(args, omp_get_thread_num(), omp_get_num_threads());
     return status;
-  }
+  }}
 #endif
-  return SYMBOL_body(args, 0, 1);
-}"""
+  return SYMBOL_team(args, 0, 1);
+}}"""
 
 _SERIAL = """\
 extern "C" int SYMBOL(const gaf_kernel_args *args) { return SYMBOL_body(args, 0, 1); }"""

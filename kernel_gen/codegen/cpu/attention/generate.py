@@ -46,12 +46,13 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     if tiling.splits > 1:
         barrier(unit)
     unit.function(Driver(frame, key, value).text())
-    entry_point(unit, symbol, parallel=tiling.team)
+    team = entry_point(unit, symbol, parallel=tiling.team)
     return KernelSource(
         entry=symbol,
         files=((f"{symbol}.cpp", unit.text()),),
         scratch_bytes=scratch(problem, tiling).own * problem.dtype.bytes,
         shared_bytes=shared_elems(problem, tiling) * problem.dtype.bytes,
+        team=team,
     )
 
 

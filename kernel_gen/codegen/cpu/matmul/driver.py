@@ -1,4 +1,4 @@
-"""How threads share out the work of a matmul kernel, and its entry point.
+"""How threads share out the work of a matmul kernel.
 
 rows / batch:  share (batch, row tiles) out;  pack MC rows of A;  for NC columns: block
 cols:          pack all of A together;  share (batch, column tiles) out;
@@ -13,15 +13,18 @@ from kernel_gen.codegen.cpu.matmul.inputs import Inputs
 from kernel_gen.codegen.cpu.matmul.scratch import Scratch, left_bytes, right_bytes, scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split
 
+# A kernel on one thread may itself run inside someone's parallel region: no barrier then.
+_BARRIER = "  if (team > 1) {\n#pragma omp barrier\n  }\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Text of the function that is one thread's share, and of the entry point."""
+    """Text of the function that is one thread's share, and of the kernel's body."""
 
     inputs: Inputs
 
     def text(self) -> str:
-        return "\n".join((self._share(), self._entry()))
+        return "\n".join((self._share(), self._body()))
 
     def _share(self) -> str:
         """The part of thread `t` of `team`."""
@@ -67,9 +70,8 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
         if not self.inputs.problem.finishes_rows:
             return ""
         rows = self.inputs.problem.b * self.inputs.problem.m
-        barrier = "  if (team > 1) {\n#pragma omp barrier\n  }\n"
         low, high = f"{rows}ll * t / team", f"{rows}ll * (t + 1) / team"
-        return barrier + self._finish_rows(low, high, "0", "  ")
+        return _BARRIER + self._finish_rows(low, high, "0", "  ")
 
     def _by_rows(self) -> str:
         p, t = self.inputs.problem, self.inputs.tiling
@@ -148,7 +150,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
                 f"    {self.inputs.symbol}_right{section}(args, status, b, p, p + 1,"
                 f" shared_right + {at});"
             )
-        return "\n".join([*lines, "  }", "#pragma omp barrier", ""])
+        return "\n".join([*lines, "  }", _BARRIER])
 
     def _pack_left_together(self) -> str:
         """All row tiles of all products, shared out among the threads some tiles at a time."""
@@ -166,8 +168,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
     {self.inputs.symbol}_left(args, status, u / {units}, m, top,
         shared_left + u / {units} * {elems}ll + m * {t.left_ld(p)}ll);
   }}
-#pragma omp barrier
-"""
+{_BARRIER}"""
 
     def _right_of_product(self) -> str:
         """Declares `right`, the whole right operands of product b."""
@@ -243,30 +244,14 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
             return name
         return f"{name} + m0 * {self.inputs.tiling.left_ld(self.inputs.problem)}ll"
 
-    def _entry(self) -> str:
+    def _body(self) -> str:
+        """`symbol_body`, which the entry point calls in each thread of the team."""
         parts = scratch(self.inputs.problem, self.inputs.tiling)
         return f"""\
-extern "C" int {self.inputs.symbol}(const gaf_kernel_args *args) {{
+static int {self.inputs.symbol}_body(const gaf_kernel_args *args, gaf_i64 tid, gaf_i64 nt) {{
   char *const shared = (char *)args->scratch;
-  char *const own = shared + {parts.shared};
+  char *const own = shared + {parts.shared} + tid * {parts.own}ll;
   int status = 0;
-{self._team(parts.own)}  {self.inputs.symbol}_share(args, status, shared, own, 0, 1);
+  {self.inputs.symbol}_share(args, status, shared, own, tid, nt);
   return status;
 }}"""
-
-    def _team(self, own_bytes: int) -> str:
-        """The parallel region, where the caller offers threads and the schedule wants them."""
-        if not self.inputs.tiling.team:
-            return ""
-        return f"""\
-#ifdef _OPENMP
-  if (args->n_threads > 1) {{
-#pragma omp parallel num_threads(args->n_threads) reduction(| : status)
-    {{
-      const gaf_i64 t = omp_get_thread_num(), team = omp_get_num_threads();
-      {self.inputs.symbol}_share(args, status, shared, own + t * {own_bytes}ll, t, team);
-    }}
-    return status;
-  }}
-#endif
-"""

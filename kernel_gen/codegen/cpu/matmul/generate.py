@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.emit import Emitter
+from kernel_gen.codegen.cpu.frame import entry_point
 from kernel_gen.codegen.cpu.matmul.after import after_function
 from kernel_gen.codegen.cpu.matmul.at_load import pack_function, pack_of
 from kernel_gen.codegen.cpu.matmul.block import Block
@@ -23,17 +24,10 @@ from kernel_gen.codegen.cpu.vectypes import Lanes
 from kernel_gen.codegen.flat.linear import flatten
 from kernel_gen.codegen.source import KernelSource
 
-_OPENMP = """\
-#ifdef _OPENMP
-extern "C" int omp_get_thread_num(void) noexcept;
-extern "C" int omp_get_num_threads(void) noexcept;
-#endif"""
-
 
 def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     """The source of one kernel; `symbol` is its C name."""
     unit = Unit()
-    unit.helper("gaf_omp", _OPENMP)
     lanes = Lanes(tiling.lanes, max(4, problem.product.dtype.bytes))
     frame = Frame(symbol, Emitter(flatten(problem.nest), unit, lanes), problem, tiling)
     left = left_in_place(problem) if tiling.left is Operand.DIRECT else None
@@ -56,6 +50,7 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     inputs = Inputs(symbol, frame.scalar, problem, tiling, left, right, packed)
     unit.function(Block(inputs).text())
     unit.function(Driver(inputs).text())
+    team = entry_point(unit, symbol, parallel=tiling.team)
     for buffer in sorted(set(packed or ())):
         unit.function(pack_function(inputs, buffer))
     parts = scratch(problem, tiling)
@@ -65,6 +60,7 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
         packs=tuple(pack_of(inputs, buffer) for buffer in sorted(set(packed or ()))),
         scratch_bytes=parts.own,
         shared_bytes=parts.shared,
+        team=team,
     )
 
 
