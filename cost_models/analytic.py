@@ -16,6 +16,7 @@ from cost_models.op_costs import (
     GATHER_LOAD_PER_ELEMENT,
     vector_cycles,
 )
+from cost_models.sharing import partial_sums_bytes, threads_of
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import (
@@ -66,21 +67,13 @@ class AnalyticModel:
 
     def predict_us(self, nest: LoopNest, schedule: Schedule | None, target: Target) -> float:
         """The longer of memory and arithmetic, plus the launch."""
-        threads = _threads(schedule, target)
+        threads = threads_of(nest, schedule, target)
         work = _Work(nest, target, self._machine)
-        memory = work.memory_us(threads)
+        memory = work.memory_us(threads, partial_sums_bytes(nest, schedule, target))
         packed = schedule is None or schedule.template != "loops"
         arithmetic = work.arithmetic_us(packed=packed) / threads
         serial = self._machine.call_us + (self._machine.fork_us if threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
-
-
-def _threads(schedule: Schedule | None, target: Target) -> int:
-    """Threads of a schedule: all cores unless a `threads` decision says one."""
-    for decision in schedule.find("threads") if schedule else ():
-        if any(value in (1, "one") for _, value in decision.args):
-            return 1
-    return target.cores
 
 
 class _Work:
@@ -110,10 +103,11 @@ class _Work:
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def memory_us(self, threads: int) -> float:
-        """Time to move what the nest touches, at the rate of the cache level that holds it."""
-        footprint = self._footprint()
-        moved = footprint * self._passes()
+    def memory_us(self, threads: float, scratch_bytes: int = 0) -> float:
+        """Time to move what the nest touches, and what a schedule keeps beside it (written and read
+        once), at the rate of the cache level that holds it."""
+        footprint = self._footprint() + scratch_bytes
+        moved = self._footprint() * self._passes() + 2 * scratch_bytes
         machine, target = self._machine, self._target
         if footprint <= target.l2_bytes * threads * 0.75:
             rate = machine.l2_gb_s_core * threads

@@ -204,13 +204,34 @@ def test_lowered_groups_are_right(bench: Bench, program: Callable[[_Program], Lo
     bench.check_all(Check(nest, dict(seed), inputs=inputs) for seed in seeds)
 
 
-@pytest.mark.parametrize("split", ["rows", "cols", "batch"])
+@pytest.mark.parametrize("split", ["rows", "cols", "batch", "depth"])
 def test_packed_rows_stay_in_their_place(bench: Bench, split: str) -> None:
     nest = _patches(_Program())
     space = TEMPLATE.space(nest, bench.target)
     seed = next(dict(s) for s in space.seeds if dict(s)["left"] == "call")
-    point = {**seed, "split": split, "mc": 1, "threads": "all"}
+    point = {**seed, "split": split, "mc": 1, "threads": "all", "parts": 2}
     bench.check_all([Check(nest, point, (1, 1, 1, 3, 3, 3))])
+
+
+def _gradient_of_a_weight(p: _Program) -> LoopNest:
+    """Sums over images and positions, which neither operand walks as one axis."""
+    y = p.op("permute", p.x(3, 9, 5, 8), dims=(1, 0, 2, 3))
+    x = p.op("permute", p.x(5, 8, 3, 7), dims=(2, 0, 1, 3))
+    y, x = p.op("reshape", y, shape=(9, 120)), p.op("reshape", x, shape=(120, 7))
+    return p.nest(p.op("matmul", y, x))
+
+
+@pytest.mark.parametrize("program", [_patches, _gradient_of_a_weight, _padded, _joined])
+def test_a_depth_of_several_axes_is_cut_at_its_outermost(
+    bench: Bench, program: Callable[[_Program], LoopNest]
+) -> None:
+    nest = program(_Program())
+    seeds = [dict(seed) for seed in TEMPLATE.space(nest, bench.target).seeds]
+    points = [
+        {**seed, "split": "depth", "parts": parts, "kc": kc, "threads": "all"}
+        for seed, parts, kc in ((seeds[0], 1, 8), (seeds[0], 3, 512), (seeds[-1], 2, 16))
+    ]
+    bench.check_all(Check(nest, point, (1, 3)) for point in points)
 
 
 def test_an_index_outside_its_table_is_an_error(bench: Bench) -> None:

@@ -3,18 +3,17 @@
 rows / batch:  share (batch, row tiles) out;  pack MC rows of A;  for NC columns: block
 cols:          pack all of A together;  share (batch, column tiles) out;
                for NC columns: pack B;  for MC rows: block
+depth:         see `by_depth`
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.matmul.by_depth import BARRIER, ByDepth
 from kernel_gen.codegen.cpu.matmul.inputs import Inputs
 from kernel_gen.codegen.cpu.matmul.scratch import Scratch, left_bytes, right_bytes, scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split
-
-# A kernel on one thread may itself run inside someone's parallel region: no barrier then.
-_BARRIER = "  if (team > 1) {\n#pragma omp barrier\n  }\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +23,12 @@ class Driver:
     inputs: Inputs
 
     def text(self) -> str:
-        return "\n".join((self._share(), self._body()))
+        by_depth = (ByDepth(self.inputs).text(),) if self.inputs.tiling.splits_depth else ()
+        return "\n".join((*by_depth, self._share(), self._body()))
 
     def _share(self) -> str:
         """The part of thread `t` of `team`."""
         s, parts = self.inputs.scalar, scratch(self.inputs.problem, self.inputs.tiling)
-        body = self._by_cols() if self.inputs.tiling.split is Split.COLS else self._by_rows()
         return f"""\
 static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status, char *shared,
     char *own, gaf_i64 t, gaf_i64 team) {{
@@ -37,8 +36,19 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
   {s} *const shared_right = ({s} *)(shared + {parts.shared_left}); (void)shared_right;
   {s} *const own_left = ({s} *)own; (void)own_left;
   {s} *const own_right = ({s} *)(own + {parts.own_left}); (void)own_right;
-  {s} *const tiles = ({s} *)(own + {parts.own_left + parts.own_right});
-{self._panels(parts)}{body}}}"""
+  {s} *const tiles = ({s} *)(own + {parts.own_left + parts.own_right}); (void)tiles;
+  {s} *const sums = ({s} *)(shared + {parts.shared - parts.shared_sums}); (void)sums;
+{self._panels(parts)}{self._work()}}}"""
+
+    def _work(self) -> str:
+        """What a thread does, by what threads share out."""
+        match self.inputs.tiling.split:
+            case Split.DEPTH:
+                return ByDepth(self.inputs).share() + self._finish_shared_rows()
+            case Split.COLS:
+                return self._by_cols() + self._finish_shared_rows()
+            case _:
+                return self._by_rows()
 
     def _panels(self, parts: Scratch) -> str:
         """Where whole rows of sums wait, and a thread's scratch for finishing them."""
@@ -46,8 +56,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
             return ""
         own = parts.own_left + parts.own_right + parts.own_tiles
         shared = parts.shared_left + parts.shared_right
-        by_cols = self.inputs.tiling.split is Split.COLS
-        at = f"shared + {shared}" if by_cols else f"own + {own}"
+        at = f"shared + {shared}" if self.inputs.tiling.split.meets_rows else f"own + {own}"
         s = self.inputs.scalar
         return f"""\
   {s} *const panel = ({s} *)({at});
@@ -71,7 +80,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
             return ""
         rows = self.inputs.problem.b * self.inputs.problem.m
         low, high = f"{rows}ll * t / team", f"{rows}ll * (t + 1) / team"
-        return _BARRIER + self._finish_rows(low, high, "0", "  ")
+        return BARRIER + self._finish_rows(low, high, "0", "  ")
 
     def _by_rows(self) -> str:
         p, t = self.inputs.problem, self.inputs.tiling
@@ -130,7 +139,6 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
     }}
   }}
 """
-            + self._finish_shared_rows()
         )
 
     def _pack_right_together(self) -> str:
@@ -150,7 +158,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
                 f"    {self.inputs.symbol}_right{section}(args, status, b, p, p + 1,"
                 f" shared_right + {at});"
             )
-        return "\n".join([*lines, "  }", _BARRIER])
+        return "\n".join([*lines, "  }", BARRIER])
 
     def _pack_left_together(self) -> str:
         """All row tiles of all products, shared out among the threads some tiles at a time."""
@@ -168,16 +176,16 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
     {self.inputs.symbol}_left(args, status, u / {units}, m, top,
         shared_left + u / {units} * {elems}ll + m * {t.left_ld(p)}ll);
   }}
-{_BARRIER}"""
+{BARRIER}"""
 
     def _right_of_product(self) -> str:
         """Declares `right`, the whole right operands of product b."""
         p, t = self.inputs.problem, self.inputs.tiling
         if self.inputs.right is not None:
-            return self._declare_right([self._operand(d.buffer)
+            return self._declare_right([self.inputs.operand(d.buffer)
                                         for d in self.inputs.right])  # fmt: skip
         if self.inputs.packed is not None:
-            return self._declare_right([self._packed_at(n) for n in range(p.sections)])
+            return self._declare_right([self.inputs.packed_at(n) for n in range(p.sections)])
         if t.split is Split.BATCH:
             return self._pack_own("0", str(t.col_tiles(p)), t.col_tiles(p))
         return self._declare_right(
@@ -208,20 +216,11 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
     def _declare_right(self, pointers: list[str]) -> str:
         return f"    const {self.inputs.scalar} *const right[] = {{{', '.join(pointers)}}};"
 
-    def _packed_at(self, section: int) -> str:
-        """Where a section that was packed at load begins for product b."""
-        assert self.inputs.packed is not None
-        buffer = self.inputs.packed[section]
-        place = self.inputs.packed[:section].count(buffer)
-        product = "b" if self.inputs.problem.right_has_batch else "0"
-        base = self._operand(buffer)
-        return f"{base} + {self.inputs.section_at(place, product)}"
-
     def _left_of_block(self) -> str:
         """Declares `left` for rows [m0, m1) of product b."""
         s = self.inputs.scalar
         if self.inputs.left is not None:
-            return f"      const {s} *const left = {self._operand(self.inputs.left.buffer)};"
+            return f"      const {s} *const left = {self.inputs.operand(self.inputs.left.buffer)};"
         return (
             f"      {self.inputs.symbol}_left(args, status, b, m0, m1, own_left);\n"
             f"      const {s} *const left = own_left;"
@@ -231,12 +230,9 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
         """Declares `left`, the whole left operand of product b."""
         p, t, s = self.inputs.problem, self.inputs.tiling, self.inputs.scalar
         if self.inputs.left is not None:
-            return f"    const {s} *const left = {self._operand(self.inputs.left.buffer)};"
+            return f"    const {s} *const left = {self.inputs.operand(self.inputs.left.buffer)};"
         elems = left_bytes(p, t, t.row_tiles(p)) // p.product.dtype.bytes
         return f"    const {s} *const left = shared_left + b * {elems}ll;"
-
-    def _operand(self, buffer: int) -> str:
-        return f"(const {self.inputs.scalar} *)args->operands[{buffer}]"
 
     def _rows(self, name: str) -> str:
         """Rows from m0 on, of the whole operand."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.axes import extent
+from kernel_gen.codegen.cpu.axes import elems, extent
 from kernel_gen.codegen.cpu.functions import Functions
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.text import split_axes
@@ -95,6 +95,21 @@ class Frame(Functions):
             self.vectors(scope, last, "run", "first", lambda block: body(block, "(c0 + c)"))
         else:
             self.vectors(scope, last, "cols", "n0", lambda block: body(block, "c"))
+
+    @contextmanager
+    def steps(self, scope: Scope, axes: tuple[Axis, ...], *, cut: bool) -> Iterator[Scope]:
+        """Loops over the first axes of the depth. `cut`: the steps [k0, k1) of k alone, which begin
+        and end with a step of the outermost axis."""
+        if not cut or not axes:
+            with self.loops(scope, axes) as inner:
+                yield inner
+            return
+        name, inside = axes[0].name, max(elems(self.problem.depth[1:]), 1)
+        head = f"for (gaf_i64 {name} = k0 / {inside}; {name} < k1 / {inside}; ++{name}) {{"
+        outer = scope.open(head, {name: Binding(name)})
+        with self.loops(outer, axes[1:]) as inner:
+            yield inner
+        outer.close()
 
     def runs_along(self, root: int, axes: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
         """Whether memory behind statement `root` runs along the last of `axes` and of no `other`:

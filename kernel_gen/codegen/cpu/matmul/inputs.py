@@ -36,6 +36,18 @@ class Inputs:
     right: tuple[Direct, ...] | None  # by section; None: packed
     packed: tuple[int, ...] | None  # buffers that are packed at load, by section
 
+    def operand(self, buffer: int) -> str:
+        """C expression of a pointer to a buffer's elements."""
+        return f"(const {self.scalar} *)args->operands[{buffer}]"
+
+    def packed_at(self, section: int) -> str:
+        """Where a section that was packed at load begins for product b."""
+        assert self.packed is not None
+        buffer = self.packed[section]
+        place = self.packed[:section].count(buffer)
+        product = "b" if self.problem.right_has_batch else "0"
+        return f"{self.operand(buffer)} + {self.section_at(place, product)}"
+
     @property
     def section_elems(self) -> int:
         """Elements of one section of one product, packed."""

@@ -2,6 +2,8 @@
 
 Packed: [block of k][row][k within the block], so that the rows which one block of the product
 reads lie next to each other: few pages, and all sets of the caches alike.
+
+Where the depth is split, a call packs the steps [k0, k1) alone, as one block.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from kernel_gen.ir.loopnest import Reduce
 
 def left_function(frame: Frame) -> str:
     """Rows one by one; `lanes` rows at a time where memory runs along the rows."""
-    scope = frame.function("left", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi, {frame.scalar} *dst")
+    steps = ", gaf_i64 k0, gaf_i64 k1" if frame.tiling.splits_depth else ""
+    scope = frame.function("left", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi{steps}, {frame.scalar} *dst")
     frame.declare(scope, frame.problem.batch, "b")
     if _lies_across(frame):
         _columns_of_rows(frame, scope)
@@ -54,7 +57,8 @@ def _blocks(frame: Frame, scope: Scope) -> Iterator[Scope]:
     blocks, end = t.left_blocks(p), extent(p.depth[-1])
     if blocks == 1:
         block = scope.open("{")
-        block.add(f"const gaf_i64 kb = 0, steps = {end}; (void)kb; (void)steps;")
+        first, steps = ("k0", "k1 - k0") if _cuts_vectors(frame) else ("0", str(end))
+        block.add(f"const gaf_i64 kb = {first}, steps = {steps}; (void)kb; (void)steps;")
         block.add(f"{frame.scalar} *const base = dst;")
     else:
         block = scope.open(f"for (gaf_i64 kb = 0; kb < {end}; kb += {t.kc}) {{")
@@ -63,6 +67,19 @@ def _blocks(frame: Frame, scope: Scope) -> Iterator[Scope]:
         block.add(f"{frame.scalar} *const base = dst + kb / {t.kc} * {step}ll; (void)steps;")
     yield block
     block.close()
+
+
+def _cuts_vectors(frame: Frame) -> bool:
+    """Whether the axis along which vectors run is the one that is cut where the depth is split."""
+    return frame.tiling.splits_depth and len(frame.problem.depth) == 1
+
+
+def _begin(frame: Frame) -> str:
+    """Where vectors along the innermost axis of the depth begin in a packed row."""
+    p = frame.problem
+    begin = linear_position(p.depth[:-1], extent(p.depth[-1]))
+    cut = frame.tiling.splits_depth and len(p.depth) > 1
+    return f"{begin} - k0" if cut else begin
 
 
 def _whole(frame: Frame) -> bool:
@@ -87,7 +104,7 @@ def _row_by_row(frame: Frame, scope: Scope) -> None:
     frame.declare(row, p.rows, "m")
     define_reductions(frame, row)
     last = p.depth[-1]
-    at = ("row", f"{linear_position(p.depth[:-1], extent(last))} + c")
+    at = ("row", f"{_begin(frame)} + c")
 
     # a tail writes whole vectors: what follows is written later, or the row's padding
     def put(block: Scope) -> None:
@@ -95,7 +112,7 @@ def _row_by_row(frame: Frame, scope: Scope) -> None:
 
     with _blocks(frame, row) as block:
         block.add(f"{frame.scalar} *const row = base + (m - lo) * {ld}ll;")
-        with frame.loops(block, p.depth[:-1]) as inner:
+        with frame.steps(block, p.depth[:-1], cut=frame.tiling.splits_depth) as inner:
             frame.vectors(inner, last, "steps", "kb", put, whole=_whole(frame))
     row.close()
 
@@ -105,11 +122,14 @@ def _columns_of_rows(frame: Frame, scope: Scope) -> None:
     p, lanes, ld = frame.problem, frame.tiling.lanes, frame.tiling.left_ld(frame.problem)
     (rows,), last = p.rows, p.depth[-1]
     transpose = transpose_function(frame.emitter.unit, frame.vector, lanes)
-    begin = linear_position(p.depth[:-1], extent(last))
+    cut = frame.tiling.splits_depth
 
     def put(group: Scope) -> None:
         count = group.part or str(lanes)
-        with _blocks(frame, group) as block, frame.loops(block, p.depth[:-1]) as outer:
+        with (
+            _blocks(frame, group) as block,
+            frame.steps(block, p.depth[:-1], cut=cut) as outer,
+        ):
             steps = outer.open(f"for (gaf_i64 k = 0; k < steps; k += {lanes}) {{")
             steps.add("const gaf_i64 rest = steps - k;")
             steps.add(f"{frame.vector} t[{lanes}] = {{}};")
@@ -120,7 +140,7 @@ def _columns_of_rows(frame: Frame, scope: Scope) -> None:
             walk.add(f"t[i] = {frame.operand(p.product.lhs, walk)};")
             walk.close()
             steps.add(f"{transpose}(t);")
-            at = (f"(base + (c + j) * {ld}ll)", f"{begin} + k")
+            at = (f"(base + (c + j) * {ld}ll)", f"{_begin(frame)} + k")
             steps.add(f"for (int j = 0; j < {count}; ++j) {_put(frame, at, 't[j]')}")
             steps.close()
 

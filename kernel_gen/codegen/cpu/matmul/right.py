@@ -1,7 +1,8 @@
 """`symbol_right<section>`: column tiles [lo, hi) of a right operand, prologue applied, packed.
 
 A packed tile is k rows of `ld` elements, `ld` being NR or, for the last tile of a slab, its whole
-vectors; columns behind the end hold values that no one stores.
+vectors; columns behind the end hold values that no one stores. Where the depth is split, a call
+packs the steps [k0, k1) alone.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from kernel_gen.codegen.cpu.vectypes import store_function
 def right_function(frame: Frame, section: int) -> str:
     p, t = frame.problem, frame.tiling
     root = p.section(section).rhs
+    steps = ", gaf_i64 k0, gaf_i64 k1" if t.cuts_right else ""
     scope = frame.function(
-        f"right{section}", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi, {frame.scalar} *dst"
+        f"right{section}", f"gaf_i64 b, gaf_i64 lo, gaf_i64 hi{steps}, {frame.scalar} *dst"
     )
     frame.declare(scope, p.batch, "b")
     tiles, tail = t.slab_tiles(p), t.tail_nv(p) * t.lanes
@@ -26,7 +28,7 @@ def right_function(frame: Frame, section: int) -> str:
     tile.add(f"const gaf_i64 slab = p / {tiles}, n0 = p % {tiles} * {t.nr};")
     tile.add(f"const gaf_i64 rest = {t.slab_cols(p)} - n0, cols = rest < {t.nr} ? rest : {t.nr};")
     tile.add(f"const gaf_i64 ld = cols > {tail} ? {t.nr} : {tail};")
-    tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {t.packed(p.k) * t.nr}ll;")
+    tile.add(f"{frame.scalar} *panel = dst + (p - lo) * {t.packed(t.right_depth(p)) * t.nr}ll;")
     if frame.runs_along(root, p.depth, p.cols) and not _steps_of_two(frame, root):
         if not t.joined:
             frame.declare(tile, p.cols[:-1], "slab")
@@ -45,9 +47,10 @@ def _steps_of_two(frame: Frame, root: int) -> bool:
 
 
 def _along_columns(frame: Frame, run: Scope, root: int) -> None:
-    p = frame.problem
-    with frame.loops(run, p.depth) as step:
-        step.add(f"{frame.scalar} *at = panel + ({linear_position(p.depth, 1)}) * ld;")
+    p, cut = frame.problem, frame.tiling.cuts_right
+    with frame.steps(run, p.depth, cut=cut) as step:
+        place = linear_position(p.depth, 1) + (" - k0" if cut else "")
+        step.add(f"{frame.scalar} *at = panel + ({place}) * ld;")
         frame.columns(
             step, lambda block, place: _put(frame, block, place, frame.operand(root, block))
         )
@@ -69,13 +72,13 @@ def _put(frame: Frame, block: Scope, place: str, value: str) -> None:
 
 def _pairs_along_columns(frame: Frame, run: Scope, root: int) -> None:
     """Two rows of B at a time; behind an odd last one there are zeros."""
-    last = frame.problem.depth[-1]
+    last, cut = frame.problem.depth[-1], frame.tiling.cuts_right
     join = join_halves(frame.emitter.unit, frame.vector, frame.tiling.lanes)
-    end = extent(last)
+    begin, end = ("k0", "k1") if cut else ("0", str(extent(last)))
 
     def rows(head: str, second: bool) -> None:
         step = run.open(head)
-        step.add(f"{frame.scalar} *at = panel + k / 2 * ld;")
+        step.add(f"{frame.scalar} *at = panel + (k - {begin}) / 2 * ld;")
 
         def put(block: Scope, place: str) -> None:
             values = []
@@ -88,9 +91,9 @@ def _pairs_along_columns(frame: Frame, run: Scope, root: int) -> None:
         frame.columns(step, put)
         step.close()
 
-    rows(f"for (gaf_i64 k = 0; k + 2 <= {end}; k += 2) {{", second=True)
-    if end % 2:
-        rows(f"for (gaf_i64 k = {end - 1}; k < {end}; ++k) {{", second=False)
+    rows(f"for (gaf_i64 k = {begin}; k + 2 <= {end}; k += 2) {{", second=True)
+    if extent(last) % 2:
+        rows(f"for (gaf_i64 k = {end} - ({end} - {begin}) % 2; k < {end}; ++k) {{", second=False)
 
 
 def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
@@ -99,7 +102,8 @@ def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
     Each of these columns is read as one stream from its begin to its end.
     """
     p, lanes = frame.problem, frame.tiling.lanes
-    last = p.depth[-1]
+    last, cut = p.depth[-1], frame.tiling.cuts_right
+    cut_outside = cut and len(p.depth) > 1
     transpose = transpose_function(frame.emitter.unit, frame.vector, lanes)
     joined = frame.tiling.joined
     binding = {p.cols[-1].name: Binding("(n0 + j0 + i)")} if p.cols and not joined else {}
@@ -123,10 +127,12 @@ def _along_depth(frame: Frame, tile: Scope, root: int) -> None:
                 f" *({frame.vector}u *)({at}) = {join}(t[2 * j], t[2 * j + 1]);"
             )
             return
-        at = f"panel + ({linear_position(p.depth[:-1], extent(last))} + c + j) * ld + j0"
+        outer = linear_position(p.depth[:-1], extent(last)) + (" - k0" if cut_outside else "")
+        at = f"panel + ({outer} + c + j) * ld + j0"
         end = block.part or str(lanes)
         block.add(f"for (int j = 0; j < {end}; ++j) *({frame.vector}u *)({at}) = t[j];")
 
-    with frame.loops(columns, p.depth[:-1]) as outer:
-        frame.vectors(outer, last, str(extent(last)), "0", put)
+    with frame.steps(columns, p.depth[:-1], cut=cut) as walk:
+        begin, end = ("k0", "(k1 - k0)") if cut and not cut_outside else ("0", str(extent(last)))
+        frame.vectors(walk, last, end, begin, put)
     columns.close()

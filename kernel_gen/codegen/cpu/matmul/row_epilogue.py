@@ -4,7 +4,7 @@ head): a norm, a softmax, a row's maximum.
 Whole rows of sums wait in a *panel*, from which the phases of a row kernel finish them:
 
     rows, batch   each thread's own panel of MC row tiles, still in cache when its rows are finished
-    cols          one panel of all rows, shared: columns are done by many threads, a barrier, rows
+    cols, depth   one panel of all rows, shared: sums are made by many threads, a barrier, rows
 
 The nest of the second part is the first one with each product read from the panel. Its columns are
 padded to whole tiles, so that register tiles are stored without masks:
@@ -23,7 +23,7 @@ from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
 from kernel_gen.codegen.cpu.matmul.frame import Frame
 from kernel_gen.codegen.cpu.matmul.problem import Problem
-from kernel_gen.codegen.cpu.matmul.tiling import Split, Tiling
+from kernel_gen.codegen.cpu.matmul.tiling import Tiling
 from kernel_gen.codegen.cpu.rowconfig import RowConfig
 from kernel_gen.codegen.cpu.rows import RowEmitter
 from kernel_gen.codegen.cpu.scratch import Scratch
@@ -63,7 +63,7 @@ def panel(problem: Problem, tiling: Tiling) -> Panel:
     if ld % step == 0:  # rows of a tile would fall into few sets of the cache
         ld += tiling.lanes
     all_rows = tiling.row_tiles(problem)
-    if tiling.split is Split.COLS:
+    if tiling.split.meets_rows:
         return Panel(ld, slab, max(problem.b, 1) * problem.m)
     return Panel(ld, slab, min(tiling.mc, all_rows) * tiling.mr)
 

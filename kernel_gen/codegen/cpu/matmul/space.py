@@ -6,6 +6,7 @@ from kernel_gen.codegen.cpu.matmul import guess
 from kernel_gen.codegen.cpu.matmul.operand import holds_pairs, left_modes, right_modes
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.row_epilogue import policies
+from kernel_gen.codegen.cpu.matmul.scratch import divides_depth
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
@@ -19,6 +20,9 @@ _ELEMENTS = ("wide", "pairs")
 _COLS = ("apart", "joined")
 _AHEAD_ROW_TILES = 8  # with fewer, one tile's share of a panel is long
 _TEAM_STEPS = 200_000
+_PARTS = (1, 2, 4, 8, 16)
+_LEAST_DEPTH = 512  # steps of k: fewer are summed up faster than parts are
+_LONG = 4  # times as many steps of k as rows or columns
 _DOT_ROWS = 4  # beyond, packing a right operand that runs along k pays
 Seed = tuple[tuple[str, Choice], ...]
 
@@ -33,7 +37,8 @@ def matmul_space(problem: Problem, target: Target) -> Space:
         Parameter("nc", _NC),
         Parameter("left", tuple(str(mode) for mode in left_modes(problem))),
         Parameter("right", tuple(str(mode) for mode in right_modes(problem))),
-        Parameter("split", tuple(str(split) for split in Split)),
+        Parameter("split", _splits(problem, target)),
+        *((Parameter("parts", _PARTS),) if _offers_depth(problem, target) else ()),
         Parameter("unroll", _UNROLL),
         Parameter("prefetch", _PREFETCH),
         Parameter("ahead", _AHEAD),
@@ -46,8 +51,8 @@ def matmul_space(problem: Problem, target: Target) -> Space:
 
 
 def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[Seed, ...]:
-    """The best tile, then with the other ways to read operands, then split the other way, then
-    other tiles."""
+    """The best tile, then with long sums in parts, with the other ways to read operands, split the
+    other way, and other tiles."""
     split = _split(problem, target, tiles[0])
     other = Split.ROWS if split is Split.COLS else Split.COLS
     left = left_modes(problem)
@@ -58,6 +63,7 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
         first,
         *((_with_other_element(first),) if right is not Operand.DOT else ()),
         *_with_other_columns(problem, first, right),
+        *_with_parts(problem, target, first, split),
         *(
             _seed(problem, target, tiles[0], split, left[-1], mode)
             for mode in right_modes(problem)
@@ -74,10 +80,31 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
     return tuple(dict.fromkeys(wished))
 
 
+def _splits(problem: Problem, target: Target) -> tuple[str, ...]:
+    offered = _offers_depth(problem, target)
+    return tuple(str(split) for split in Split if split is not Split.DEPTH or offered)
+
+
+def _offers_depth(problem: Problem, target: Target) -> bool:
+    """Whether parts of the sums may pay: they are long, and all of them stay in the last cache."""
+    sums = max(problem.b, 1) * problem.m * problem.n * problem.sections
+    few = sums * problem.product.dtype.bytes <= target.l3_bytes // 4
+    long = problem.k >= max(_LONG * max(problem.m, problem.n), _LEAST_DEPTH)
+    return few and long and divides_depth(problem)
+
+
+def _lacks_tiles(problem: Problem, target: Target, tile: guess.Tile) -> bool:
+    """Whether neither rows nor columns have a tile for each core."""
+    cols = -(-problem.n // (tile.vectors * guess.lanes_of(problem, target)))
+    return problem.b * max(-(-problem.m // tile.rows), cols) < target.cores
+
+
 def _split(problem: Problem, target: Target, tile: guess.Tile) -> Split:
     """Threads that share rows read all of B, threads that share columns all of A, and meet before
     whole rows are finished."""
     row_tiles = -(-problem.m // tile.rows)
+    if _offers_depth(problem, target) and _lacks_tiles(problem, target, tile):
+        return Split.DEPTH
     if problem.b >= 2 * target.cores:
         return Split.BATCH
     whole = problem.finishes_rows or problem.m >= 2 * problem.n
@@ -126,6 +153,7 @@ def _seed(
         ("left", str(left)),
         ("right", str(right)),
         ("split", str(split)),
+        *((("parts", _parts(problem, target)),) if _offers_depth(problem, target) else ()),
         ("unroll", 2 if tile.rows * tile.vectors >= 8 else 4),
         ("prefetch", 8 if packed else 0),
         *((("element", _element(problem, target, packed)),) if holds_pairs(problem) else ()),
@@ -134,6 +162,11 @@ def _seed(
         ("threads", "all" if _worth_a_team(problem) else "one"),
         *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
     )
+
+
+def _parts(problem: Problem, target: Target) -> int:
+    """The fewest parts that occupy all cores."""
+    return next((n for n in _PARTS if n * problem.b >= target.cores), _PARTS[-1])
 
 
 def _joins(problem: Problem, target: Target, tile: guess.Tile, packed: bool) -> bool:
@@ -183,6 +216,13 @@ def _with_other_columns(problem: Problem, seed: Seed, right: Operand) -> list[Se
     return [_with(seed, cols=_COLS[dict(seed)["cols"] == _COLS[0]])]
 
 
+def _with_parts(problem: Problem, target: Target, seed: Seed, split: Split) -> list[Seed]:
+    """The same choices with the depth split, if it is not and may be."""
+    if split is Split.DEPTH or not _offers_depth(problem, target):
+        return []
+    return [_with(seed, split=str(Split.DEPTH))]
+
+
 def _worth_a_team(problem: Problem) -> bool:
     """Starting a team takes a few microseconds: the time of some 300 thousand multiply-adds."""
     return problem.b * problem.m * problem.n * problem.k >= _TEAM_STEPS
@@ -195,14 +235,16 @@ def _tile_name(tile: guess.Tile) -> str:
 def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
     """The tiling that a point of the space stands for."""
     rows, vectors = (int(part) for part in str(point["tile"]).split("x"))
+    split = Split(str(point["split"]))
+    whole = split is Split.DEPTH  # all rows and columns are one block
     return Tiling(
         lanes=guess.lanes_of(problem, target),
         mr=rows,
         nv=vectors,
         kc=int(point["kc"]),
-        mc=int(point["mc"]),
-        nc=int(point["nc"]),
-        split=Split(str(point["split"])),
+        mc=1 if whole else int(point["mc"]),
+        nc=1 if whole else int(point["nc"]),
+        split=split,
         left=Operand(str(point["left"])),
         right=Operand(str(point["right"])),
         unroll=int(point["unroll"]),
@@ -212,4 +254,5 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         ahead=point["ahead"] == "next",
         team=point["threads"] == "all",
         keep=str(point.get("keep", "none")),
+        parts=int(point.get("parts", 1)) if whole else 1,
     )

@@ -13,6 +13,7 @@ from kernel_gen.codegen.cpu.matmul.operand import (
 )
 from kernel_gen.codegen.cpu.matmul.problem import Problem, analyse
 from kernel_gen.codegen.cpu.matmul.row_epilogue import refuse_panel, refuse_rows
+from kernel_gen.codegen.cpu.matmul.scratch import refuse_depth
 from kernel_gen.codegen.cpu.matmul.space import matmul_space, tiling_of
 from kernel_gen.codegen.cpu.matmul.tiling import NAME, from_schedule, to_schedule
 from kernel_gen.codegen.source import KernelSource
@@ -51,6 +52,7 @@ class MatmulTemplate:
         refused = (
             refuse_pairs(problem, tiling)
             or refuse_joined(problem, tiling)
+            or refuse_depth(problem, tiling)
             or refuse_panel(problem, tiling)
         )
         return refused or to_schedule(tiling)

@@ -20,11 +20,18 @@ _AHEAD = {False: "none", True: "next"}
 
 
 class Split(StrEnum):
-    """What threads share out: whole products, tiles of rows, or tiles of columns."""
+    """What threads share out: whole products, tiles of rows, tiles of columns, or parts of the
+    sums, whose results are added up afterwards."""
 
     BATCH = "batch"
     ROWS = "rows"
     COLS = "cols"
+    DEPTH = "depth"
+
+    @property
+    def meets_rows(self) -> bool:
+        """Whether whole rows of sums come from many threads, who meet before rows are finished."""
+        return self in (Split.COLS, Split.DEPTH)
 
 
 class Operand(StrEnum):
@@ -48,7 +55,10 @@ class Operand(StrEnum):
 class Tiling:
     """Register tile MR × (NV vectors); KC steps of k per block; blocks of MC row tiles by NC
     column tiles, whose sums wait in scratch while k advances. `lanes` are the elements of one
-    vector of the accumulator's type."""
+    vector of the accumulator's type.
+
+    Where the depth is split, a block is all rows and columns: KC steps of both operands are packed,
+    multiplied into the sums of their part, and forgotten."""
 
     lanes: int
     mr: int
@@ -66,6 +76,16 @@ class Tiling:
     joined: bool = False  # whether column tiles go on over the ends of the innermost column axis
     team: bool = True  # False: one thread whatever the caller offers
     keep: str = "none"  # what is kept along a row that is finished in stages (`row_epilogue`)
+    parts: int = 1  # of a product's sums, where the depth is split
+
+    @property
+    def splits_depth(self) -> bool:
+        return self.split is Split.DEPTH
+
+    @property
+    def cuts_right(self) -> bool:
+        """Whether the right operand is packed some steps of k at a time."""
+        return self.splits_depth and self.right is Operand.CALL
 
     @property
     def fetches_next(self) -> bool:
@@ -95,6 +115,18 @@ class Tiling:
     def col_tiles(self, problem: Problem) -> int:
         return max(1, self.slabs(problem)) * self.slab_tiles(problem)
 
+    def units(self, problem: Problem) -> int:
+        """What threads share out: products, or tiles or parts of them."""
+        match self.split:
+            case Split.BATCH:
+                return problem.b
+            case Split.ROWS:
+                return problem.b * self.row_tiles(problem)
+            case Split.COLS:
+                return problem.b * self.col_tiles(problem)
+            case Split.DEPTH:
+                return problem.b * self.parts
+
     def tail_nv(self, problem: Problem) -> int:
         """Vectors of the last tile of a slab; `nv` if it is full."""
         rest = self.slab_cols(problem) % self.nr
@@ -104,22 +136,41 @@ class Tiling:
         """Packed elements along `steps` steps of k."""
         return -(-steps // 2) if self.pairs else steps
 
+    def grain(self, problem: Problem) -> int:
+        """Steps of k that no part of the sums ends within: one step of the outermost axis of the
+        depth, or where it has one axis a vector, so that parts are packed as whole vectors."""
+        inner = problem.k // max(extent(problem.depth[0]), 1)
+        return max(inner, 1) if len(problem.depth) > 1 else self.lanes
+
+    def step(self, problem: Problem) -> int:
+        """Steps of k of one block where the depth is split."""
+        grain = self.grain(problem)
+        return -(-min(self.kc, max(problem.k, 1)) // grain) * grain
+
+    def right_depth(self, problem: Problem) -> int:
+        """Steps of k that one packed column tile has."""
+        return self.step(problem) if self.cuts_right else problem.k
+
     def left_blocks(self, problem: Problem) -> int:
         """Blocks of k that packed A is cut into, so that the rows which a block of the product
-        reads lie next to each other; one where k has several axes."""
-        return max(1, -(-problem.k // self.kc)) if len(problem.depth) == 1 else 1
+        reads lie next to each other; one where k has several axes, or where A is packed block by
+        block."""
+        if self.splits_depth or len(problem.depth) > 1:
+            return 1
+        return max(1, -(-problem.k // self.kc))
 
     def left_rows(self, problem: Problem) -> int:
         """Rows of one block of packed A: all of a product's, or those of one block of rows."""
         tiles = self.row_tiles(problem)
-        return self.mr * (tiles if self.split is Split.COLS else min(self.mc, tiles))
+        return self.mr * (tiles if self.split.meets_rows else min(self.mc, tiles))
 
     def left_ld(self, problem: Problem) -> int:
         """Row stride of packed A in packed elements: room for whole vectors along the innermost
         axis of the depth, and not a multiple of 512 B, which would put all rows of a tile into few
         sets of the cache."""
-        last = extent(problem.depth[-1])
-        written = problem.k - last + -(-last // self.lanes) * self.lanes
+        steps = self.step(problem) if self.splits_depth else problem.k
+        last = extent(problem.depth[-1]) if len(problem.depth) > 1 else steps
+        written = steps - last + -(-last // self.lanes) * self.lanes
         if self.left_blocks(problem) > 1:
             written = self.kc
         if self.pairs:  # stored as whole vectors of half the width
@@ -140,7 +191,7 @@ def to_schedule(tiling: Tiling) -> Schedule:
             Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
             Decision("pack", _packing(tiling)),
             *((Decision("cols", attrs(tiles=_JOINED)),) if tiling.joined else ()),
-            Decision("parallel", attrs(split=str(tiling.split), threads=_THREADS[tiling.team])),
+            Decision("parallel", _sharing(tiling)),
             Decision("unroll", attrs(depth=tiling.unroll)),
             Decision("prefetch", attrs(depth=tiling.prefetch, panel=_AHEAD[tiling.ahead])),
         ),
@@ -153,10 +204,16 @@ def _packing(tiling: Tiling) -> tuple[tuple[str, Attr], ...]:
     return attrs(left=str(tiling.left), right=str(tiling.right))
 
 
+def _sharing(tiling: Tiling) -> tuple[tuple[str, Attr], ...]:
+    how = attrs(split=str(tiling.split), threads=_THREADS[tiling.team])
+    return attrs(**dict(how), parts=tiling.parts) if tiling.splits_depth else how
+
+
 def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
     """Inverse of `to_schedule`; raises InvalidGraph if a decision is missing."""
     if schedule.template != NAME:
         raise InvalidGraph(f"a schedule of {schedule.template}, not of {NAME}")
+    split = Split(word(schedule, "parallel", "split"))
     return Tiling(
         lanes=lanes,
         mr=number(schedule, "tile", "rows"),
@@ -164,7 +221,7 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         kc=number(schedule, "block", "depth"),
         mc=number(schedule, "block", "rows"),
         nc=number(schedule, "block", "cols"),
-        split=Split(word(schedule, "parallel", "split")),
+        split=split,
         left=Operand(word(schedule, "pack", "left")),
         right=Operand(word(schedule, "pack", "right")),
         unroll=number(schedule, "unroll", "depth"),
@@ -174,4 +231,5 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         joined=bool(schedule.find("cols")),
         team=word(schedule, "parallel", "threads") == _THREADS[True],
         keep=word(schedule, "rows", "keep") if schedule.find("rows") else "none",
+        parts=number(schedule, "parallel", "parts") if split is Split.DEPTH else 1,
     )
