@@ -30,13 +30,16 @@ def left_alone(entry: Entry) -> int:
 @pytest.mark.parametrize(
     ("few_alone", "many_alone", "kept"),
     [
-        pytest.param((10.05,) * 5, (10.0,) * 5, FEW, id="level"),
+        pytest.param((10.15,) * 5, (10.0,) * 5, FEW, id="level"),
         pytest.param((11.0,) * 5, (10.0,) * 5, MANY, id="slower"),
-        pytest.param((9.0, 9.0, 12.0, 12.0, 12.0), (9.0, 9.0, 9.0, 9.0, 9.0), MANY, id="mostly"),
+        pytest.param((9.0,) * 5 + (12.0,) * 15, (9.0,) * 20, MANY, id="mostly"),
         pytest.param((25.05,) * 5, (25.0,) * 5, MANY, id="no-gain"),
+        pytest.param((9.0, 14.0) * 10, (9.0, 9.5) * 10, FEW, id="unsure"),
+        pytest.param((10.5, 15.75) * 10, (10.0, 15.0) * 10, MANY, id="slower-in-each-round"),
+        pytest.param((11.0,), (10.0,), MANY, id="one-round"),
     ],
 )
-def test_fewest_alone_of_those_as_fast_in_quiet_moments_and_in_most(
+def test_fewest_alone_of_those_that_are_not_surely_slower(
     few_alone: tuple[float, ...],
     many_alone: tuple[float, ...],
     kept: tuple[FusionGroup, ...],

@@ -22,8 +22,8 @@ from tuner.checks.compare import Tolerance, differing, program_tolerance, value_
 
 Array = NDArray[Any]
 
-# Times eager's errors, beside the tolerance. Seen: the worst error of a right plan of T5 in bf16 was
-# 2.0 tolerances where eager's was 0.9, over six draws of inputs: one of both may be lucky.
+# Times eager's errors, beside the tolerance. Seen in T5 in bf16, over six draws of inputs: a right
+# plan's worst error was 2.0 tolerances where eager's was 0.9, as one of both may be lucky.
 _TIMES_EAGER = 1.5
 _STEPS = frozenset(("floor", "ceil", "round", "trunc", "sign", "floor_div", "remainder", "fmod"))
 

@@ -47,17 +47,20 @@ THOROUGH = Limits(
 )
 
 
+def median_interval(samples: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the median of some samples; below five all of their range."""
+    n, ordered = len(samples), sorted(samples)
+    reach = 0.98 * math.sqrt(n)
+    return ordered[max(0, math.floor(n / 2 - reach))], ordered[min(n - 1, math.ceil(n / 2 + reach))]
+
+
 def half_width(samples: Sequence[float]) -> float:
     """Half width of the median's 95 % interval over the median; infinite below five samples."""
-    n = len(samples)
-    if n < 5:
+    if len(samples) < 5:
         return math.inf
-    ordered = sorted(samples)
-    reach = 0.98 * math.sqrt(n)
-    low = max(0, math.floor(n / 2 - reach))
-    high = min(n - 1, math.ceil(n / 2 + reach))
-    median = statistics.median(ordered)
-    return (ordered[high] - ordered[low]) / (2 * median) if median > 0 else math.inf
+    low, high = median_interval(samples)
+    median = statistics.median(samples)
+    return (high - low) / (2 * median) if median > 0 else math.inf
 
 
 def inner_calls(call_us: float, sample_us: float) -> int:

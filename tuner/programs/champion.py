@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from kernel_gen.records import Measurement
 from kernel_gen.runtime.plan import Plan
 from tuner.child.contest import Entry
-from tuner.gain import IMPROVED_BELOW, is_improved
+from tuner.child.protocol import median_interval
+from tuner.covers.problem import Overheads
+from tuner.gain import is_improved
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,23 @@ class Champion:
 
 
 def best_of(found: Sequence[Champion], left_alone: Callable[[Entry], int]) -> Champion:
-    """The fastest; of improvements as fast within the noise, in quiet moments and in most, the one
-    that leaves fewest ops alone."""
-    quiet_us = min(champion.measured.quiet_us for champion in found)
-    median_us = min(champion.measured_us for champion in found)
+    """The fastest; of improvements that are not surely slower than another plan, the one that
+    leaves fewest ops alone."""
     level = [
         champion
         for champion in found
         if champion.is_improved
-        and champion.measured.quiet_us * IMPROVED_BELOW <= quiet_us
-        and champion.measured_us * IMPROVED_BELOW <= median_us
+        and not any(_is_slower(champion.measured, other.measured) for other in found)
     ]
     if level:
         return min(level, key=lambda c: (left_alone(c.entry), c.measured_us))
     return min(found, key=lambda champion: champion.measured.quiet_us)
+
+
+def _is_slower(one: Measurement, other: Measurement) -> bool:
+    """Whether one of two plans of an interleaved run is surely slower: round by round, as what else
+    the machine does takes from both in a round. An op alone counts as much as where covers are
+    weighed."""
+    ratios = [a / b for a, b in zip(one.samples_us, other.samples_us, strict=False)]
+    low, _ = median_interval(ratios)
+    return low > 1 + Overheads().alone
