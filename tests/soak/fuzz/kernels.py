@@ -16,6 +16,7 @@ from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Point, Schedule
 from tests.codegen.kernel_graphs import GraphCase
 from tests.soak.fuzz.cases import FuzzCase
+from tests.soak.fuzz.guarded import guarded
 
 _RANDOM_POINTS = 2  # per template
 _DRAWS = 3  # of a point, where choices do not go together
@@ -42,7 +43,8 @@ def whole_kernels(case: FuzzCase, target: Target, symbol: str) -> list[Whole] | 
     if isinstance(lowered, Refusal):
         return lowered
     rng = random.Random(case.seed)
-    kernels = GraphCase(program, lowered, case.inputs)
+    inputs = [guarded(array, at_end=rng.random() < 0.7) for array in case.inputs]
+    kernels = GraphCase(program, lowered, inputs)
     return [
         Whole(kernels, template.name, point, source, (1, rng.choice(_MORE_THREADS)))
         for template, point, source in _chosen(_sources(lowered, target, rng, symbol))
