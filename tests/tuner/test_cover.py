@@ -15,7 +15,7 @@ from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType
-from tuner.covers.problem import Problem
+from tuner.covers.problem import Problem, for_sharing
 from tuner.covers.sections import by_sections
 from tuner.covers.solver import CoverOption, Overheads, _choice, best_covers
 
@@ -134,6 +134,22 @@ def test_forbidden_groups_and_overheads_change_the_choice():
     assert cover.plan.groups == (fused,)
     with pytest.raises(InvalidInput, match="no option produces value"):
         best_covers(program, options, forbidden=[first, fused])
+
+
+def test_a_short_op_shares_where_that_costs_little() -> None:
+    """Its own time is too short for a share of it to count."""
+    b = GraphBuilder()
+    x = b.op("exp", b.input(T))
+    b.output(b.op("exp", b.op("exp", b.op("exp", x))))
+    program = b.build()
+    options = [
+        CoverOption(make_group(program, nodes), cost)
+        for nodes, cost in [((0, 1, 2), 100.0), ((3,), 0.1), ((0, 1), 70.0), ((2, 3), 31.0)]
+    ]
+    assert best_covers(program, options)[0].chosen == (0, 1)
+    assert best_covers(program, options, overheads=for_sharing(100.0, 4))[0].chosen == (2, 3)
+    dear = [*options[:3], CoverOption(options[3].group, 32.0)]
+    assert best_covers(program, dear, overheads=for_sharing(100.0, 4))[0].chosen == (0, 1)
 
 
 def test_constant_nodes_come_first_and_cost_nothing():

@@ -16,6 +16,8 @@ from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.ops import OpKind, spec
 
+_SHARING = 0.1  # times of kernels measured once, at different moments, are hardly surer
+
 
 @dataclass(frozen=True, slots=True)
 class CoverOption:
@@ -35,16 +37,28 @@ class Overheads:
     start in cache; leaving the compiled segment, one dispatch in torch, coming back.
 
     `alone`, a share of a group's time, counts where its ops share no kernel: times come from warm
-    caches and are sure to a few percent, so of equal covers the one with less traffic wins.
+    caches and are sure to a few percent, so of equal covers the one with less traffic wins. So does
+    `alone_us` for each such op, however short it is.
     """
 
     kernel_us: float = 0.5
     framework_us: float = 4.0
     alone: float = 0.02
+    alone_us: float = 0.0
 
     def of(self, group: Group) -> float:
         """Microseconds that `group` costs besides its own time."""
         return self.framework_us if isinstance(group, FrameworkGroup) else self.kernel_us
+
+    def of_alone(self, cost_us: float, ops: int) -> float:
+        """What a group of `cost_us` counts for its ops that share no kernel."""
+        return self.alone * cost_us + self.alone_us * ops if ops else 0.0
+
+
+def for_sharing(cost_us: float, ops: int) -> Overheads:
+    """Of covers of about `cost_us` of a program of `ops`, the one that leaves fewest alone at a
+    small price: a tenth of the time of a group, a twentieth of the program's for all ops."""
+    return Overheads(alone=_SHARING, alone_us=_SHARING / 2 * cost_us / max(1, ops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +85,7 @@ class Problem:
         sharing = Sharing(program)
         self.costs = [o.cost_us + overheads.of(o.group) for o in options]
         self.weighed = [
-            cost + (overheads.alone * option.cost_us if sharing.alone(option.group) else 0.0)
+            cost + overheads.of_alone(option.cost_us, len(sharing.alone(option.group)))
             for cost, option in zip(self.costs, options, strict=True)
         ]
         self.barred = [i for i, o in enumerate(options) if o.group in forbidden]

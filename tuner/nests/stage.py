@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup, FusionPlan
+from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.records import Failure, Stage, Trial
 from kernel_gen.runtime.device_names import is_simulated
 from tuner.archive import Archive
 from tuner.child.messages import UNTRIED, KernelTask, TaskResult
-from tuner.covers.solver import Cover, CoverOption, best_covers
+from tuner.covers.problem import for_sharing
+from tuner.covers.solver import Cover, CoverOption, Overheads, best_covers
 from tuner.devices.device import Device
 from tuner.meter import Meter
 from tuner.nests.allocate import Share, allocate, has_untried
@@ -69,6 +71,7 @@ class GroupStage:
         check_stop: Callable[[], None],
     ) -> None:
         self._tasks, self._costs, self._device = tasks, costs, device
+        self._ops = Sharing(tasks.program).ops
         self._templates = {template.name: template for template in templates}
         self._archive, self._meter, self._check_stop = archive, meter, check_stop
         self._pace = _Pace()
@@ -115,13 +118,15 @@ class GroupStage:
         self._weights = weights
         has_news = has_untried(self._costs, self._weights)
         if not has_news:
-            self._weights = {**self._hopeful_weights(options), **weights}
+            self._weights = {**self._hopeful_weights(options, best.cost_us), **weights}
         self._batches_left = 0 if has_news else _RESOLVE_BATCHES
 
-    def _hopeful_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
-        """Nests of the best cover if all take what they are hoped to."""
+    def _hopeful_weights(self, options: Sequence[CoverOption], cost_us: float) -> dict[str, float]:
+        """Nests of the cover that is best, and leaves few ops alone, if all take what they are
+        hoped to."""
         hopeful = [replace(option, cost_us=self._hoped_us(option)) for option in options]
-        return self._count(self._cover(hopeful).plan, _UNFUSED_WEIGHT)
+        sharing = for_sharing(cost_us, self._ops)
+        return self._count(self._cover(hopeful, sharing).plan, _UNFUSED_WEIGHT)
 
     def _hoped_us(self, option: CoverOption) -> float:
         if not isinstance(option.group, FusionGroup):
@@ -135,11 +140,12 @@ class GroupStage:
         except InvalidInput:
             return {}  # rules tie ops together: there is no plan without fusion
 
-    def _cover(self, options: Sequence[CoverOption]) -> Cover:
+    def _cover(self, options: Sequence[CoverOption], overheads: Overheads | None = None) -> Cover:
         """The best cover, met in a share of what is left of the budget."""
         self._check_stop()
         seconds = min(_SOLVER_SECONDS, _SOLVER_SHARE * self._meter.remaining_seconds)
-        return best_covers(self._tasks.program, options, k=1, seconds=seconds)[0]
+        program = self._tasks.program
+        return best_covers(program, options, overheads=overheads, seconds=seconds)[0]
 
     def _count(self, plan: FusionPlan, weight: float) -> dict[str, float]:
         found: dict[str, float] = {}

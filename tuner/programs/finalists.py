@@ -13,21 +13,22 @@ from kernel_gen.codegen.source import KernelSource
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
+from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Measurement, Trial
 from kernel_gen.runtime.plan import UNMEASURED, Kernel
 from kernel_gen.schedule.schedule import Schedule
 from tuner.child.contest import Entry
-from tuner.covers.solver import CoverOption, Overheads, best_covers
+from tuner.covers.problem import for_sharing
+from tuner.covers.solver import Cover, CoverOption, Overheads, best_covers
 from tuner.nests.costs import CostBook
 from tuner.tasks import Tasks, computing_nodes, op_names
 
 # How kernels behave in company is not known from their times alone: intermediates may come from
 # the cache or from memory, leaving the compiled segment costs more or less. Each view of that gives
-# its best cover; the whole-program runs decide.
+# its best cover, besides the plain one and the one that shares more; the whole-program runs decide.
 _VIEWS = (
-    Overheads(),
     Overheads(kernel_us=4.0, framework_us=40.0),
     # Fewest groups whatever their times: a kernel that was timed in a bad moment gets its chance.
     Overheads(kernel_us=1e4, framework_us=1e5),
@@ -50,6 +51,7 @@ class Finalists:
         self, tasks: Tasks, costs: CostBook, templates: Sequence[Template], target: Target
     ) -> None:
         self._tasks, self._costs, self._target = tasks, costs, target
+        self._ops = Sharing(tasks.program).ops
         self._templates = {template.name: template for template in templates}
         self._sources: dict[tuple[str, Schedule], KernelSource] = {}
 
@@ -60,26 +62,28 @@ class Finalists:
         the others as far as `seconds` last. `check_stop` is called between them."""
         options = self._costs.options(measured_only=True)
         end = time.monotonic() + seconds
-        found: list[FusionPlan] = []
-        for overheads in _VIEWS:
+        check_stop()
+        found = self._solved(options, Overheads(), seconds / 2)
+        sharing = [for_sharing(cover.cost_us, self._ops) for cover in found]
+        for overheads in (*sharing, *_VIEWS):
             check_stop()
             left = end - time.monotonic()
             if found and left <= 0:
                 break
             found += self._solved(options, overheads, left / 2)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(cover.plan for cover in found))
 
     def unfused(self, seconds: float = math.inf) -> FusionPlan | None:
         """One op per kernel, or the framework where it is faster; met in about `seconds`."""
         options = self._costs.options(measured_only=True)
         single = [option for option in options if self._tasks.is_single(option.group)]
         solved = self._solved(single, Overheads(), seconds)
-        return solved[0] if solved else None
+        return solved[0].plan if solved else None
 
     def framework(self) -> FusionPlan | None:
         """All ops by the framework: the baseline as a plan."""
         solved = self._solved(self._costs.library_options(), Overheads())
-        return solved[0] if solved else None
+        return solved[0].plan if solved else None
 
     def variants(self, cover: FusionPlan) -> list[Entry]:
         """The cover with other kernels of the nest that takes most of its time, if one does: their
@@ -108,13 +112,12 @@ class Finalists:
 
     def _solved(
         self, options: Sequence[CoverOption], overheads: Overheads, seconds: float = math.inf
-    ) -> list[FusionPlan]:
+    ) -> list[Cover]:
         program, seconds = self._tasks.program, max(0.0, min(_SOLVER_SECONDS, seconds))
         try:
-            covers = best_covers(program, options, overheads=overheads, seconds=seconds)
+            return best_covers(program, options, overheads=overheads, seconds=seconds)
         except InvalidInput:
             return []  # these options alone do not cover the program
-        return [cover.plan for cover in covers]
 
     def _explained(self, group: FrameworkGroup) -> FrameworkGroup:
         """Ops that a kernel could have run say whether one lost to the framework or none ran."""
