@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernel_gen.fusion.region import Scalar
+from kernel_gen.fusion.views import RefusedError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.index import Index
@@ -19,6 +20,9 @@ from kernel_gen.ir.loopnest import (
     operands,
 )
 from kernel_gen.ir.types import Dim
+
+# Windows over joined pieces over windows multiply: beyond it a compiler takes tens of seconds.
+MAX_STATEMENTS = 500
 
 
 class NestBuilder:
@@ -40,6 +44,8 @@ class NestBuilder:
         """The number of `statement`, an equal earlier one if there is one."""
         key = _key(statement)
         if key not in self._known:
+            if len(self.statements) >= MAX_STATEMENTS:
+                raise RefusedError("group-too-large", f"more than {MAX_STATEMENTS} statements")
             self._known[key] = len(self.statements)
             self.statements.append(statement)
             self.live.append(self._live(statement))

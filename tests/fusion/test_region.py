@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kernel_gen.errors import Refusal
 from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
@@ -48,3 +50,17 @@ def test_groups_of_one_program_walk_over_it_once() -> None:
     groups = [make_group(watched, (i,)) for i in range(50)]
     assert groups == [make_group(program, (i,)) for i in range(50)]
     assert Watched.walks == 1
+
+
+def test_windows_over_windows_end_before_a_compiler_is_kept_busy_by_them() -> None:
+    b = GraphBuilder()
+    value = b.input(TensorType(DType.F32, (1, 1, 40, 40)))
+    square = {"kernel": (5, 5), "stride": (3, 3), "low": (1, 1), "high": (1, 1)}
+    for _ in range(3):
+        value = b.op("avg_pool", value, **square)
+    b.output(value)
+    program = b.build()
+    found = lower(program, make_group(program, (0, 1, 2)))
+    assert isinstance(found, Refusal)
+    assert found.code == "group-too-large"
+    assert not isinstance(lower(program, make_group(program, (2,))), Refusal)
