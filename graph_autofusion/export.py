@@ -8,7 +8,8 @@ from typing import TextIO
 
 from graph_autofusion.report import FusionReport, GroupReport, report_of
 from kernel_gen.errors import InvalidInput
-from kernel_gen.runtime.dot import plan_to_dot, render
+from kernel_gen.runtime.dot import plan_to_dot
+from kernel_gen.runtime.picture import plan_picture
 from kernel_gen.runtime.plan import Plan
 
 _SUFFIXES = (".dot", ".svg", ".png", ".json", ".trace")
@@ -83,7 +84,8 @@ def export_graph(subject: object, path: str | Path) -> Path:
     """Writes the program with its groups to `path`: .dot, .svg, .png or .json by suffix; or, of a
     plan for a simulated NPU, .trace: when each pipe of each core is busy, for Perfetto.
 
-    `subject` as for `print_graph`. Raises InvalidInput for another suffix or without a plan.
+    `subject` as for `print_graph`. Raises InvalidInput for another suffix, without a plan, and for
+    a .png of more than 600 ops.
     """
     target = Path(path)
     plan, report = _parts(subject)
@@ -93,7 +95,7 @@ def export_graph(subject: object, path: str | Path) -> Path:
         case ".dot":
             target.write_text(plan_to_dot(plan), encoding="utf-8")
         case ".svg" | ".png":
-            target.write_bytes(render(plan_to_dot(plan), target.suffix[1:]))
+            target.write_bytes(plan_picture(plan, target.suffix[1:]))
         case ".trace":
             from kernel_gen.runtime.ascend.trace import plan_trace
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.target import DeviceKind
-from kernel_gen.runtime.dot import node_label
+from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.plan import FrameworkGroup, Kernel, Plan, Unfused
 
 

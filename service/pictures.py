@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from db.store import Store
-from kernel_gen.runtime.dot import plan_to_dot, render, to_dot
+from kernel_gen.runtime.picture import graph_picture, plan_picture
 
 _KEPT = 64
 
@@ -14,9 +14,5 @@ class Pictures:
     """SVG by the digest of what it shows. Raises NotFound, Unavailable."""
 
     def __init__(self, store: Store) -> None:
-        self.graph = lru_cache(_KEPT)(
-            lambda digest: render(to_dot(store.graphs.get(digest)), "svg")
-        )
-        self.plan = lru_cache(_KEPT)(
-            lambda plan_id: render(plan_to_dot(store.plans.get(plan_id)), "svg")
-        )
+        self.graph = lru_cache(_KEPT)(lambda digest: graph_picture(store.graphs.get(digest)))
+        self.plan = lru_cache(_KEPT)(lambda plan_id: plan_picture(store.plans.get(plan_id)))

@@ -7,7 +7,7 @@ import dataclasses
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.fusion.sharing import Sharing
-from kernel_gen.runtime.dot import node_label
+from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.plan import Plan, SearchSummary, Unfused
 from tuner.meter import Meter
 from tuner.prepare import Prepared

@@ -24,7 +24,7 @@ from kernel_gen.errors import GafError
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Budget, JobRequest, Trial
-from kernel_gen.runtime.dot import node_label
+from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Plan as FusedPlan
 from tuner.archive import MemoryArchive

@@ -16,7 +16,7 @@ from kernel_gen.fusion.neighbours import neighbours, union_of
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.records import Protocol
-from kernel_gen.runtime.dot import node_label, type_label
+from kernel_gen.runtime.boxes import node_label, type_label
 from kernel_gen.runtime.plan import Kernel
 from service.dashboard.numbers import show_us
 from service.dashboard.plan_times import total

@@ -12,8 +12,8 @@ from db.store import Store
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.records import Job, Trial
+from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.device_names import is_simulated
-from kernel_gen.runtime.dot import node_label
 from kernel_gen.runtime.plan import Kernel, Plan
 from service.dashboard.numbers import show_rate, show_us
 from service.dashboard.plan_times import GroupTime, group_times, total

@@ -15,7 +15,7 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.types import TensorType
 from tests.fixtures import samples
-from tests.fixtures.searches import Searched, searched, wide_plan
+from tests.fixtures.searches import Searched, residual, searched, wide_plan
 from tests.fixtures.server import Service, running, settings
 from tests.service.browsing import assert_no_sideways_scroll, each_scheme, opened
 
@@ -214,3 +214,24 @@ def test_what_is_missing_is_said_in_words(stocked: Stocked) -> None:
         assert "/plans" in answer.text
     graph = stocked.service.http.get(f"/plans/{plan}/groups/x", headers=headers)
     assert graph.status_code == 422
+
+
+def test_ten_thousand_ops_are_drawn_searched_and_chosen(page: Page, stocked: Stocked) -> None:
+    graph = residual(10_000)
+    stocked.service.store.graphs.put(graph)
+    page.goto(f"/graphs/{graph.digest}")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    picture = page.locator(".canvas svg")
+    expect(picture.locator(".node").first).to_be_visible(timeout=60_000)
+    page.get_by_role("searchbox").fill("add")
+    found = page.locator(".found")
+    expect(found).to_have_text("1000 found")
+    page.get_by_role("button", name="Next").click()
+    expect(found).to_have_text("1 of 1000")
+    expect(page.locator(".detail").get_by_role("heading", name="add")).to_be_visible()
+    now = page.locator(".canvas .node.now")
+    expect(now).to_be_in_viewport()
+    before = picture.get_attribute("viewBox")
+    page.get_by_role("button", name="Whole").click()
+    assert picture.get_attribute("viewBox") != before
+    expect(now).to_be_in_viewport()
