@@ -203,6 +203,21 @@ def resolve(target: str) -> Callable[..., Any]:
     return found
 
 
+def resolve_in_place(target: str) -> Callable[..., Any]:
+    """The operator that writes the results of `resolve(target)` into its first argument, and
+    nothing else. Raises InvalidGraph where torch has none."""
+    namespace, name, overload = split_target(target)
+    resolve(target)
+    packet = getattr(getattr(torch.ops, namespace), f"{name}_", None)
+    found = getattr(packet, overload, None)
+    if not isinstance(found, torch._ops.OpOverload):
+        raise InvalidGraph(f"framework node: torch has no {target} in place")
+    written = [a.alias_info is not None and a.alias_info.is_write for a in found._schema.arguments]
+    if written[:1] != [True] or any(written[1:]):
+        raise InvalidGraph(f"framework node: {target} in place writes to other arguments")
+    return found
+
+
 def unsupported_tensor(tensor: torch.Tensor) -> str | None:
     """Why a tensor cannot be a value of a graph, or None."""
     if tensor.device.type not in ("cpu", "meta"):

@@ -15,7 +15,7 @@ from kernel_gen.frontend import framework
 from kernel_gen.frontend.torch_calls import layers, layout, reductions
 from kernel_gen.frontend.torch_calls.attrs import Attrs, Call, Maker
 from kernel_gen.frontend.torch_calls.direct import DIRECT, NUMBER_RIGHT, SWAPPED
-from kernel_gen.ir.graph import Node
+from kernel_gen.ir.graph import Attr, Node
 
 Tensor = torch.Tensor
 
@@ -49,9 +49,18 @@ def call_with_numbers(node: Node, numbers: dict[int, float]) -> tuple[Call, tupl
     return call_for(node), tuple(range(len(node.inputs)))
 
 
-def _framework(a: Attrs) -> Call:
-    function, encoded = framework.resolve(a.text("target")), a.raw("args")
+def call_in_place(node: Node) -> Call:
+    """The call of a framework node that writes its result into its first operand; raises
+    InvalidGraph where torch has none."""
+    a = Attrs(node)
+    return _decoding(framework.resolve_in_place(a.text("target")), a.raw("args"))
 
+
+def _framework(a: Attrs) -> Call:
+    return _decoding(framework.resolve(a.text("target")), a.raw("args"))
+
+
+def _decoding(function: Call, encoded: Attr) -> Call:
     def call(*tensors: Tensor) -> Any:
         positional, named = framework.decode(encoded, tensors)
         return function(*positional, **named)

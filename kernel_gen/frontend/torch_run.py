@@ -7,7 +7,7 @@ views without copies, values freed after their last use.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.frontend.torch_fused import library_call
-from kernel_gen.frontend.torch_ops import call_for, call_with_numbers
+from kernel_gen.frontend.torch_ops import call_for, call_in_place, call_with_numbers
 from kernel_gen.ir.graph import Attr, Constant, Graph, Node
 from kernel_gen.ir.types import Dim, Sym, TensorType, static_shape
 
@@ -28,15 +28,23 @@ _KEEPS = _VIEWS | {"cast"}  # torch may give back the operand itself
 _SPECIALISATIONS = 16  # programs kept for the sizes of a symbolic graph
 
 
-def run(program: Graph, nodes: Iterable[int], env: dict[int, Tensor]) -> None:
-    """Runs nodes in the given order; reads and writes tensors in `env` by value.
+def run(
+    program: Graph,
+    nodes: Iterable[int],
+    env: dict[int, Tensor],
+    in_place: Container[int] = frozenset(),
+) -> None:
+    """Runs nodes in the given order; reads and writes tensors in `env` by value. Results among
+    `in_place` are written into their node's first operand.
 
     Shapes in attributes must be static. Raises InvalidGraph for a framework node whose operator
     is not allowed.
     """
     for index in nodes:
         node = program.nodes[index]
-        results = _cached_call(node)(*[env[value] for value in node.inputs])
+        writes = bool(node.outputs) and node.outputs[0] in in_place
+        call = _cached_in_place(node) if writes else _cached_call(node)
+        results = call(*[env[value] for value in node.inputs])
         if len(node.outputs) == 1 and isinstance(results, Tensor):
             env[node.outputs[0]] = results
         else:
@@ -46,6 +54,11 @@ def run(program: Graph, nodes: Iterable[int], env: dict[int, Tensor]) -> None:
 @lru_cache(maxsize=4096)
 def _cached_call(node: Node) -> Call:
     return call_for(node)
+
+
+@lru_cache(maxsize=4096)
+def _cached_in_place(node: Node) -> Call:
+    return call_in_place(node)
 
 
 def constant_tensor(constant: Constant, type: TensorType) -> Tensor:
@@ -65,13 +78,19 @@ class TorchProgram:
     and the strides of their type.
 
     With `fused`, a graph that is one call of the library's runs as such; its weight must then be
-    the same tensor, not written to, in all calls.
+    the same tensor, not written to, in all calls. `in_place` are values that are written into
+    their node's first operand.
     """
 
-    def __init__(self, program: Graph, *, fused: bool = False) -> None:
+    def __init__(
+        self, program: Graph, *, fused: bool = False, in_place: Container[int] = frozenset()
+    ) -> None:
         self.program = program
+        self._in_place = in_place
         self._by_size: dict[tuple[int, ...], _Straight] = {}
-        self._straight = None if program.symbols else _Straight(program, fused=fused)
+        self._straight = (
+            None if program.symbols else _Straight(program, fused=fused, in_place=in_place)
+        )
 
     def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         if len(tensors) != len(self.program.inputs):
@@ -89,14 +108,17 @@ class TorchProgram:
         if found is None:
             if len(self._by_size) >= _SPECIALISATIONS:
                 self._by_size.clear()
-            found = self._by_size[key] = _Straight(specialise(self.program, sizes))
+            static = specialise(self.program, sizes)
+            found = self._by_size[key] = _Straight(static, in_place=self._in_place)
         return found
 
 
 class _Straight:
     """A static program as a list of steps: (call, operands, results, values to free)."""
 
-    def __init__(self, program: Graph, *, fused: bool = False) -> None:
+    def __init__(
+        self, program: Graph, *, fused: bool = False, in_place: Container[int] = frozenset()
+    ) -> None:
         self._slots: list[Tensor | None] = [None] * len(program.values)
         for constant in program.constants:
             type = program.type_of(constant.value)
@@ -104,7 +126,9 @@ class _Straight:
         self._inputs = [item.value for item in program.inputs]
         self._outputs = [item.value for item in program.outputs]
         call = library_call(program, range(len(program.nodes))) if fused else None
-        self._steps = _steps(program) if call is None else [(call, call.inputs, (call.output,), ())]
+        self._steps = (
+            _steps(program, in_place) if call is None else [(call, call.inputs, (call.output,), ())]
+        )
         self._owned = [_owned(program, position) for position in range(len(program.outputs))]
 
     def __call__(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -130,7 +154,7 @@ class _Straight:
 _Step = tuple[Call, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _steps(program: Graph) -> list[_Step]:
+def _steps(program: Graph, in_place: Container[int]) -> list[_Step]:
     numbers = _numbers(program)
     kept = {item.value for item in program.outputs}
     kept |= {item.value for item in program.inputs} | {c.value for c in program.constants}
@@ -138,6 +162,8 @@ def _steps(program: Graph) -> list[_Step]:
     for node in program.nodes:
         known = {i: numbers[v] for i, v in enumerate(node.inputs) if v in numbers}
         call, positions = call_with_numbers(node, known)
+        if node.outputs[:1] and node.outputs[0] in in_place:
+            call, positions = call_in_place(node), tuple(range(len(node.inputs)))
         bare.append((call, tuple(node.inputs[i] for i in positions), node.outputs))
     read = {value for _, operands, _ in bare for value in operands} | kept
     used = [step for step in bare if not step[2] or any(value in read for value in step[2])]

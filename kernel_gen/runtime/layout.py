@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from kernel_gen.errors import InternalError
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
-from kernel_gen.fusion.write_back import written_back
+from kernel_gen.fusion.write_back import written_back, written_by_torch
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.loopnest import BufferRole, LoopNest, indices
 from kernel_gen.ir.ops import OpKind, spec
@@ -80,7 +80,7 @@ def plan_layout(program: Graph, cover: FusionPlan, kernels: Sequence[Kernel]) ->
         constants=_constants(program, kernels, folded),
         folded=folded,
         buffers=buffers,
-        overwrites=_overwrites(program, steps, kernels),
+        overwrites=(*_by_torch(program, cover, steps), *_overwrites(program, steps, kernels)),
         arena=slots,
         arena_bytes=arena_bytes,
     )
@@ -203,6 +203,14 @@ def _buffers(steps: Sequence[Step], results: Iterable[int]) -> tuple[int, ...]:
     outside = set(results) | {v for s in steps if s.kernel is None for v in s.reads}
     written = (v for s in steps if s.kernel is not None for v in s.writes)
     return tuple(sorted(value for value in written if value in outside))
+
+
+def _by_torch(program: Graph, cover: FusionPlan, steps: Iterable[Step]) -> list[tuple[int, int]]:
+    """(value, input) pairs of results that torch writes into the input which they replace."""
+    found = written_by_torch(program)
+    groups = [cover.groups[step.framework] for step in steps if step.framework is not None]
+    made = [v for group in groups for node in group.nodes for v in program.nodes[node].outputs]
+    return [(value, found[value]) for value in made if value in found]
 
 
 def _overwrites(

@@ -110,7 +110,8 @@ class Layout:
     of the program that depend on constants only; torch runs them once, when constants are bound.
     `buffers` are the values that kernels write and the caller provides the memory of: results, and
     what torch reads. All other values that kernels write live in the arena. `overwrites` are pairs
-    of a buffer's value and the input that it replaces, in whose memory it is made.
+    of a value and the input that it replaces, in whose memory it is made: of a buffer by its
+    kernel, of any other by torch's operator in place.
     """
 
     segments: tuple[Segment, ...] = ()

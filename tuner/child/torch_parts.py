@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kernel_gen.errors import GafError
 from kernel_gen.frontend.torch_run import TorchProgram
+from kernel_gen.fusion.write_back import written_by_torch
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import static_shape
@@ -88,7 +89,7 @@ def interleave(
     and the most that the least number of rounds may take."""
     torch.set_num_threads(threads)
     bench = _bench(graph)
-    program = TorchProgram(graph)
+    program = TorchProgram(graph, in_place=written_by_torch(graph))
     with torch.no_grad():
         inputs = bench.inputs()
         calls: list[Call] = [lambda: program(*inputs)]

@@ -123,7 +123,9 @@ class BoundPlan:
         pools = output_pools(plan)
         self._steps = steps_of(plan, read, pools)
         self._dead = dead_after(plan)
-        self._results = Results(plan.program, constants.tensors, plan.layout.buffers)
+        self._overwriting = frozenset(value for value, _ in plan.layout.overwrites)
+        private = self._overwriting.union(plan.layout.buffers)
+        self._results = Results(plan.program, constants.tensors, private)
         self._direct = self._direct_order(pools)
         named = read_as_tensors(plan)
         self._tensors = {v: t for v, t in constants.tensors.items() if v in named}
@@ -226,7 +228,7 @@ class BoundPlan:
     def _run_framework(self, step: Framework, context: _Context, env: Environment) -> None:
         call = step.call
         if call is None:
-            run(self.plan.program, step.nodes, env)
+            run(self.plan.program, step.nodes, env, self._overwriting)
         else:
             env[call.output] = call(*[env[value] for value in call.inputs])
         for value, type_ in step.fetched:

@@ -20,7 +20,7 @@ class Results:
     def __init__(
         self, program: Graph, constants: dict[int, torch.Tensor], buffers: Iterable[int]
     ) -> None:
-        """`buffers` are values that kernels write to memory that only the run knows."""
+        """`buffers` are values in memory that only the run knows, or of the input they replace."""
         self._program = program
         self._constants = constants
         users = {value: i for i, value in enumerate(user_inputs(program))}
