@@ -12,16 +12,15 @@ groups become one segment. Every value that a kernel touches is one of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from kernel_gen.errors import InternalError
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup, FusionPlan
-from kernel_gen.fusion.write_back import written_back, written_by_torch
 from kernel_gen.ir.graph import Graph, InputKind
-from kernel_gen.ir.loopnest import BufferRole, LoopNest, indices
+from kernel_gen.ir.loopnest import BufferRole
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.runtime.aliases import computed_outputs
 from kernel_gen.runtime.arena import Lifetime, place, storage_bytes
+from kernel_gen.runtime.overwrites import Step, overwrites
 from kernel_gen.runtime.plan import ArenaSlot, Kernel, Layout, Segment
 
 
@@ -57,16 +56,6 @@ def mutated_inputs(program: Graph) -> frozenset[int]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One group of the cover as the layout sees it: where it stands, what it reads and writes."""
-
-    kernel: int | None
-    framework: int | None
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-
-
 def plan_layout(program: Graph, cover: FusionPlan, kernels: Sequence[Kernel]) -> Layout:
     """The layout of a plan; raises InternalError where cover and kernels do not fit the program."""
     results = computed_outputs(program)
@@ -80,7 +69,7 @@ def plan_layout(program: Graph, cover: FusionPlan, kernels: Sequence[Kernel]) ->
         constants=_constants(program, kernels, folded),
         folded=folded,
         buffers=buffers,
-        overwrites=(*_by_torch(program, cover, steps), *_overwrites(program, steps, kernels)),
+        overwrites=overwrites(program, cover, steps, kernels),
         arena=slots,
         arena_bytes=arena_bytes,
     )
@@ -203,46 +192,6 @@ def _buffers(steps: Sequence[Step], results: Iterable[int]) -> tuple[int, ...]:
     outside = set(results) | {v for s in steps if s.kernel is None for v in s.reads}
     written = (v for s in steps if s.kernel is not None for v in s.writes)
     return tuple(sorted(value for value in written if value in outside))
-
-
-def _by_torch(program: Graph, cover: FusionPlan, steps: Iterable[Step]) -> list[tuple[int, int]]:
-    """(value, input) pairs of results that torch writes into the input which they replace."""
-    found = written_by_torch(program)
-    groups = [cover.groups[step.framework] for step in steps if step.framework is not None]
-    made = [v for group in groups for node in group.nodes for v in program.nodes[node].outputs]
-    return [(value, found[value]) for value in made if value in found]
-
-
-def _overwrites(
-    program: Graph, steps: Sequence[Step], kernels: Sequence[Kernel]
-) -> tuple[tuple[int, int], ...]:
-    """(value, input) pairs of results that a kernel may write over the input which they replace.
-
-    Nothing may read the input after that, nor fail: it would be half written, and the model, which
-    runs instead of a plan that failed, would write it once more.
-    """
-    if any(_may_fail(kernel.nest) for kernel in kernels):
-        return ()
-    back = written_back(program)
-    found: list[tuple[int, int]] = []
-    later: set[int] = set()  # what the steps after this one read
-    for step in reversed(steps):
-        if step.kernel is None:
-            break
-        kernel = kernels[step.kernel]
-        pairs = [(kernel.operands[o], kernel.operands[s]) for s, o in kernel.source.in_place]
-        found[:0] = [
-            (value, target)
-            for value, target in pairs
-            if back.get(value) == target and target not in later
-        ]
-        later.update(step.reads)
-    return tuple(found)
-
-
-def _may_fail(nest: LoopNest) -> bool:
-    """Whether the kernel checks positions that come as values."""
-    return any(index.values() for s in nest.statements for index in indices(s))
 
 
 def _arena(

@@ -166,7 +166,26 @@ def may_fail() -> tuple[Graph, tuple[tuple[int, ...], ...]]:
     return b.build(), ()
 
 
-@pytest.mark.parametrize("case", [returned_besides, read_later, transposed, one_for_all, may_fail])
+def may_divide_by_zero() -> tuple[Graph, tuple[tuple[int, ...], ...]]:
+    b = GraphBuilder()
+    kind = TensorType(DType.I32, SHAPE)
+    x, y = b.input(kind), b.input(kind)
+    b.output(b.op("floor_div", x, y), mutates=0)
+    return b.build(), ()
+
+
+CASES = [returned_besides, read_later, transposed, one_for_all, may_fail, may_divide_by_zero]
+
+
+def test_a_division_by_a_number_does_not_fail(compiler: Compiler) -> None:
+    b = GraphBuilder()
+    x = b.input(TensorType(DType.I32, SHAPE))
+    three = b.op("full", shape=(), dtype="i32", value=3)
+    b.output(b.op("floor_div", x, three), mutates=0)
+    assert plan_of(b.build(), compiler).layout.overwrites == ((2, 0),)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_where_the_old_value_is_needed_it_stays(compiler: Compiler, case: object) -> None:
     assert callable(case)
     graph, groups = case()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from kernel_gen.errors import InvalidGraph, InvalidValues
 from kernel_gen.frontend import capture
 from kernel_gen.frontend.framework import resolve_in_place
 from kernel_gen.frontend.torch_run import TorchProgram
+from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
 from kernel_gen.fusion.write_back import written_by_torch
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.layout import plan_layout
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tests.runtime.test_assembled_programs import unfused_plan
@@ -221,6 +224,38 @@ def test_a_call_that_fails_later_can_be_made_again(compiler: Compiler) -> None:
     result = captured.rebuild([cache, *args[1:]], bound([cache, *args[1:]], 2))
     torch.testing.assert_close(result, function(wanted, *args[1:]))
     assert torch.equal(cache, wanted)
+
+
+def test_what_eager_fails_at_first_leaves_the_cache_alone(compiler: Compiler) -> None:
+    """The rows of the table may be read by a kernel that runs after the write, or before it."""
+
+    def function(x: Tensor, new: Tensor, at: Tensor, rows: Tensor, table: Tensor) -> Tensor:
+        first = table[rows]
+        x.index_copy_(1, at, new)
+        return first + x.sum()
+
+    args = (*operands(), torch.tensor([0, 1]), torch.randn(3, 4))
+    plan, _ = plan_for(function, args, compiler, torch_only=False)
+    late = replace(plan.cover, groups=_moved_back(plan))
+    for cover in (plan.cover, late):
+        kernels = {kernel.group: kernel for kernel in plan.kernels}
+        order = [kernels[group] for group in cover.groups if isinstance(group, FusionGroup)]
+        layout = plan_layout(plan.program, cover, order)
+        assert bool(layout.overwrites) == (cover is plan.cover)
+    cache = args[0].clone()
+    with pytest.raises(InvalidValues):
+        TorchPlan(plan).bind([])([cache, *args[1:3], torch.tensor([0, 3]), args[4]], 2)
+    assert torch.equal(cache, args[0])
+
+
+def _moved_back(plan: Plan) -> tuple[FusionGroup | FrameworkGroup, ...]:
+    """The groups with the one that reads the table behind the one that torch runs."""
+    groups = list(plan.cover.groups)
+    take = next(g for g in groups if plan.program.nodes[g.nodes[0]].op == "take")
+    write = next(g for g in groups if isinstance(g, FrameworkGroup))
+    groups.remove(take)
+    groups.insert(groups.index(write) + 1, take)
+    return tuple(groups)
 
 
 def test_a_place_outside_is_torch_s_error(compiler: Compiler) -> None:
