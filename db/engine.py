@@ -102,9 +102,11 @@ def refuse_network_filesystem(database: Path, mounts: str | None = None) -> None
 def create_engine(url: URL) -> Engine:
     """An engine with the settings that the store relies on."""
     if not is_sqlite(url):
-        return sa.create_engine(
+        engine = sa.create_engine(
             url, pool_size=10, max_overflow=20, pool_pre_ping=True, connect_args=_POSTGRES_LIMITS
         )
+        sa.event.listen(engine, "do_connect", _connect_postgres)
+        return engine
     database = Path(str(url.database))
     refuse_network_filesystem(database)
     try:
@@ -115,6 +117,12 @@ def create_engine(url: URL) -> Engine:
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _connect_postgres(_dialect: object, _record: object, given: Any, named: Any) -> Any:
+    from db.answering import AnsweringConnection  # loads psycopg, which SQLite goes without
+
+    return AnsweringConnection.connect(*given, **named)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
@@ -176,7 +184,7 @@ class Database:
         the rows that refer to it. What refers to nothing afterwards raises InternalError.
         """
         if not self.is_sqlite:
-            with self.write() as connection:
+            with self.write() as connection, _patient(connection):
                 yield connection
             return
         with (
@@ -227,6 +235,17 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def _patient(connection: Connection) -> Iterator[None]:
+    """PostgreSQL may take its time in this block: for another upgrade, or to rewrite a table."""
+    driver: Any = connection.connection.driver_connection
+    limit, driver.answer_seconds = driver.answer_seconds, None
+    try:
+        yield
+    finally:
+        driver.answer_seconds = limit
 
 
 @contextmanager

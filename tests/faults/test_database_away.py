@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from db.answering import AnsweringConnection
 from db.engine import Database
 from db.leases import LEASE_US, Lease
 from db.store import Store
@@ -136,6 +138,37 @@ def test_the_service_says_so_meanwhile_and_goes_on(
         own.start()
         assert service.http.get("/v1/health/ready").status_code == 200
         assert service.http.get(f"/v1/graphs/{kept}").text == graph
+
+
+def test_a_server_that_hangs_is_given_up_and_found_again(
+    own: OwnPostgres, store: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AnsweringConnection, "answer_seconds", 1.0)
+    job = submit(store)
+    with running(settings(tmp_path, url)) as service:
+        assert service.http.get("/v1/health/ready").status_code == 200
+        with own.frozen():
+            start = time.monotonic()
+            with pytest.raises(Unavailable, match=r"no answer|timeout"):
+                store.jobs.get(job.id)
+            answer = service.http.get("/v1/health/ready")
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+            assert time.monotonic() - start < 20
+        assert service.http.get("/v1/health/ready").status_code == 200
+    assert store.jobs.get(job.id) == job
+
+
+def test_a_change_of_the_schema_may_take_its_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AnsweringConnection, "answer_seconds", 0.5)
+    long = sa.text("SELECT pg_sleep(1.5)")
+    with store.database.rebuild() as connection:
+        connection.execute(long)
+    with pytest.raises(Unavailable, match="no answer"), store.database.read() as connection:
+        connection.execute(long)
+    with store.database.read() as connection:
+        assert connection.scalar(sa.text("SELECT 1")) == 1
 
 
 def test_a_server_that_swallows_packets_is_given_up() -> None:
