@@ -15,7 +15,8 @@ COPY tuner tuner
 COPY service service
 COPY graph_autofusion graph_autofusion
 RUN pip install --no-cache-dir --constraint constraints.txt '.[server]' \
- && useradd --create-home gaf
+ && useradd --create-home gaf \
+ && install --directory --owner gaf --group gaf --mode 700 /home/gaf/keys
 USER gaf
 EXPOSE 8400
 ENTRYPOINT ["gaf"]

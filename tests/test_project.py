@@ -32,6 +32,16 @@ def test_compose_runs_commands_that_exist(name: str) -> None:
     assert {word for word in command if word.startswith("--")} <= options
 
 
+def test_compose_keeps_what_must_outlive_its_containers() -> None:
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    for name, held in (("db", "/var/lib/postgresql/data"), ("api", "GAF_SERVICE_KEY_FOLDER")):
+        service = compose["services"][name]
+        folder = service["environment"].get(held, held)
+        (volume,) = (v for v in service["volumes"] if v.endswith(f":{folder}"))
+        assert volume.split(":")[0] in compose["volumes"]
+    assert f"--mode 700 {folder}" in (ROOT / "Dockerfile").read_text()  # its user may write there
+
+
 def test_what_is_installed_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"]]
