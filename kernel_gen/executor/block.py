@@ -83,6 +83,7 @@ class Block:
         around = {} if outer is None else outer.ranges
         self._narrowed = {axis for axis in ranges if ranges[axis] != around.get(axis)}
         self._values: dict[int, Array] = {}
+        self._widened: dict[tuple[str, ...], Block] = {}
 
     def inside(self, ranges: Mapping[str, Range]) -> Block:
         """The block in which some axes have these ranges."""
@@ -111,6 +112,8 @@ class Block:
 
         def stops(n: int) -> bool:
             statement = self._nest.statements[n]
+            if isinstance(statement, Reduce | Contract) and self._whole(statement) is not self:
+                return True
             return isinstance(statement, Reduce) and self._cut(statement) is not None
 
         return sorted(closure(self._nest, number, known, stops))
@@ -135,9 +138,20 @@ class Block:
                     return made
                 return noise.on_result(statement.op, made, statement.dtype, self._place(position))
             case Reduce():
-                return self._reduce(statement, axes)
+                return self._whole(statement)._reduce(statement, axes)
             case Contract():
-                return self._contract(statement, axes)
+                return self._whole(statement)._contract(statement, axes)
+
+    def _whole(self, statement: Reduce | Contract) -> Block:
+        """The block in which what is summed over is whole: a store may be cut along it as well."""
+        nest, known = self._nest, self._evaluation.known
+        ranges = {axis: (0, known(nest.axis(axis).extent)) for axis in statement.axes}
+        if all(self.ranges[axis] == whole for axis, whole in ranges.items()):
+            return self
+        if statement.axes not in self._widened:
+            block = Block(self._evaluation, {**self.ranges, **ranges}, self._outer)
+            self._widened[statement.axes] = block
+        return self._widened[statement.axes]
 
     def _place(self, position: int) -> int:
         """A number that differs between statements and between parts of the grid."""

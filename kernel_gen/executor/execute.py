@@ -18,7 +18,7 @@ from kernel_gen.executor.block import Block, Evaluation
 from kernel_gen.executor.grid import Tiling, pieces, store_cuts
 from kernel_gen.executor.noise import Noise
 from kernel_gen.ir.arrays import numpy_dtype
-from kernel_gen.ir.loopnest import BufferRole, LoopNest
+from kernel_gen.ir.loopnest import BufferRole, Contract, LoopNest, Reduce
 
 Array = NDArray[Any]
 _POISON = 77  # what an element holds that no store has written
@@ -50,13 +50,21 @@ def execute(
     whole = Block(evaluation, {axis.name: (0, known(axis.extent)) for axis in nest.axes})
     with np.errstate(all="ignore"):
         for stores, sizes in store_cuts(nest, evaluation.live, whole.ranges, schedule):
-            for block in _parts(whole, sizes):
+            for block in _parts(nest, whole, sizes):
                 for store in stores:
                     block.store(store, outputs[store.buffer])
     return list(outputs.values())
 
 
-def _parts(whole: Block, sizes: Mapping[str, int]) -> Iterator[Block]:
+def _parts(nest: LoopNest, whole: Block, sizes: Mapping[str, int]) -> Iterator[Block]:
+    """Blocks of `sizes` along some axes. Those along axes that are reduced lie in one that is whole
+    along them, which has the reductions."""
+    reduced = {a for s in nest.statements if isinstance(s, Reduce | Contract) for a in s.axes}
+    for block in _cut(whole, {axis: size for axis, size in sizes.items() if axis not in reduced}):
+        yield from _cut(block, {axis: size for axis, size in sizes.items() if axis in reduced})
+
+
+def _cut(whole: Block, sizes: Mapping[str, int]) -> Iterator[Block]:
     """Blocks of `sizes` along some axes; `whole` itself where nothing is cut."""
     cuts = [list(pieces(whole.ranges[axis], size)) for axis, size in sizes.items()]
     for ranges in itertools.product(*cuts):

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from kernel_gen.executor import grid
 from kernel_gen.executor.execute import execute
 from kernel_gen.executor.grid import pieces, reduce_cut, store_cuts
 from kernel_gen.executor.windows import window
@@ -98,6 +99,42 @@ def test_cut_grids_give_what_whole_ones_do(transposed: bool) -> None:
     (got,) = execute(_centred(transposed), [x])
     want = x - x.sum(1, keepdims=True)
     np.testing.assert_allclose(got, want.T if transposed else want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("points", "cut"), [(300, {"i0", "i1"}), (10, {"i0", "i1", "i2"})])
+def test_what_is_reduced_is_whole_though_results_are_cut_along_it(
+    monkeypatch: pytest.MonkeyPatch, points: int, cut: set[str]
+) -> None:
+    """Each plane of x[i0, i1, i2] is more than a block, and is reduced along both its axes."""
+    monkeypatch.setattr(grid, "_BLOCK_POINTS", points)
+    i, j, k = axis_index("i0"), axis_index("i1"), axis_index("i2")
+    shape = (2, 24, 21)
+    nest = LoopNest(
+        tuple(Axis(f"i{n}", extent) for n, extent in enumerate(shape)),
+        (
+            Buffer(TensorType(DType.F32, shape), BufferRole.INPUT),
+            Buffer(TensorType(DType.F32, shape), BufferRole.OUTPUT),
+        ),
+        (
+            Load(0, (i, j, k), DType.F32),
+            Reduce("sum", 0, ("i1",), DType.F32),
+            Compute("sub", (0, 1), DType.F32),
+            Compute("mul", (2, 2), DType.F32),
+            Reduce("sum", 3, ("i1",), DType.F32),
+            Reduce("amax", 0, ("i2",), DType.F32),
+            Compute("mul", (2, 4), DType.F32),
+            Compute("add", (6, 5), DType.F32),
+        ),
+        (Store(1, (i, j, k), 7),),
+    )
+    ranges = {axis.name: (0, extent) for axis, extent in zip(nest.axes, shape, strict=True)}
+    ((_, sizes),) = store_cuts(nest, nest.statement_axes(), ranges, None)
+    assert set(sizes) == cut
+    x = np.random.default_rng(0).random(shape, np.float32)
+    centred = x - x.sum(1, keepdims=True, dtype="f8")
+    want = centred * (centred**2).sum(1, keepdims=True) + x.max(2, keepdims=True)
+    (got,) = execute(nest, [x], precision="f64")
+    np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_windows_are_axes_and_constants_within_the_array() -> None:
