@@ -12,7 +12,7 @@ from service.settings import Settings
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("kernel_gen", "cost_models", "db", "tuner", "graph_autofusion", "service")
 # Names in generated C++, and a mark that a parent process leaves for its child.
-_NO_SETTINGS = {"GAF_PLAN_ABI", "GAF_KERNEL_ABI", "GAF_BARRIER", "GAF_SEARCH"}
+_NO_SETTINGS = {"GAF_PLAN_ABI", "GAF_KERNEL_ABI", "GAF_BARRIER", "GAF_SEARCH", "GAF_OK"}
 
 
 def _rows(page: str) -> dict[str, str]:
