@@ -58,8 +58,14 @@ class Emitter:
         self.addresses = Addresses(unit, self._index_operand)
         self.names = first_name
         self._shared = shared
+        self._stream = stream
         self._reader = Reader(self.ops, self.addresses, self.fresh)
         self._writer = Writer(self.ops, self.addresses, stream)
+
+    def on(self, part: FlatNest) -> Emitter:
+        """An emitter of `part`, whose statements are this nest's at other positions, into scopes
+        of the same function."""
+        return Emitter(part, self.unit, self.lanes, self._stream, self.names, self._shared)
 
     def root(self) -> Scope:
         """Function scope: typed operand pointers and symbols are declared in it."""

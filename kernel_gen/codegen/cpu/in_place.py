@@ -29,5 +29,5 @@ def _may_share(nest: FlatNest, source: int, output: int) -> bool:
     return (
         not store.guards
         and store.at.axes() == {axis.name for axis in nest.axes}
-        and all(load.at == store.at and not load.guards for load in reads)
+        and all(load.at == store.at for load in reads)
     )

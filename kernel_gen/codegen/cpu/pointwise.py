@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kernel_gen.codegen.cpu.changed import changed_part
 from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.in_place import in_place_pairs
@@ -84,7 +85,7 @@ class Pointwise:
         if axis and choice(schedule, "across"):
             _tiles(emitter, root, axis, schedule)
         elif axis:
-            _loops(emitter, root, axis, schedule)
+            _loops_in_place(emitter, root, axis, schedule, pairs)
         else:
             emitter.stores(root)
         # Without an axis each thread would do all of it, and read what another has written.
@@ -125,6 +126,27 @@ def _seeds(flat: FlatNest, axes: tuple[str, ...]) -> tuple[tuple[tuple[str, Choi
 def _lanes(flat: FlatNest, target: Target, extent: Dim) -> Lanes:
     dtypes = [s.dtype for s in flat.statements]
     return pick_lanes(dtypes, target, extent if isinstance(extent, int) else None)
+
+
+def _loops_in_place(
+    emitter: Emitter,
+    root: Scope,
+    axis: str,
+    schedule: Schedule,
+    pairs: tuple[tuple[int, int], ...],
+) -> None:
+    """The loops; over the input that the output replaces, only over what changes in it."""
+    part = changed_part(emitter.nest, *pairs[0]) if len(pairs) == 1 else None
+    if part is None:
+        _loops(emitter, root, axis, schedule)
+        return
+    ((source, output),) = pairs
+    over = root.open(f"if ((const void *)b{source} == (const void *)b{output}) {{")
+    _loops(emitter.on(part), over, axis, schedule)
+    over.close()
+    apart = root.open("else {")
+    _loops(emitter, apart, axis, schedule)
+    apart.close()
 
 
 def _loops(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None:
