@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TextIO
 
 from graph_autofusion.report import FusionReport, GroupReport, report_of
-from kernel_gen.errors import InvalidInput
+from kernel_gen.errors import InvalidInput, Unavailable
+from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.dot import plan_to_dot
 from kernel_gen.runtime.picture import plan_picture
 from kernel_gen.runtime.plan import Plan
@@ -85,21 +87,32 @@ def export_graph(subject: object, path: str | Path) -> Path:
     plan for a simulated NPU, .trace: when each pipe of each core is busy, for Perfetto.
 
     `subject` as for `print_graph`. Raises InvalidInput for another suffix, without a plan, and for
-    a .png of more than 600 ops.
+    a .png of more than 600 ops; Unavailable if the file cannot be written, or needs Graphviz and
+    there is none.
     """
     target = Path(path)
     plan, report = _parts(subject)
     match target.suffix:
         case ".json":
-            target.write_text(report.to_json(), encoding="utf-8")
+            _write(target, report.to_json().encode())
         case ".dot":
-            target.write_text(plan_to_dot(plan), encoding="utf-8")
+            _write(target, plan_to_dot(plan).encode())
         case ".svg" | ".png":
-            target.write_bytes(plan_picture(plan, target.suffix[1:]))
+            _write(target, plan_picture(plan, target.suffix[1:]))
         case ".trace":
             from kernel_gen.runtime.ascend.trace import plan_trace
 
-            target.write_text(json.dumps(plan_trace(plan)), encoding="utf-8")
+            _write(target, json.dumps(plan_trace(plan)).encode())
         case other:
             raise InvalidInput(f"suffix {other!r}: expected one of {', '.join(_SUFFIXES)}")
     return target
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all: what was there stays where the disk is full."""
+    try:
+        with Scratch("export", path.absolute().parent, ".gaf-writing-") as folder:
+            (folder / path.name).write_bytes(data)
+            os.replace(folder / path.name, path)
+    except OSError as error:
+        raise Unavailable(f"cannot write {path}: {error.strerror}") from error

@@ -115,7 +115,7 @@ class Compiler:
         if path.exists():
             return None
         path.parent.mkdir(parents=True, exist_ok=True)
-        with Scratch("kernel", self.folder, ".build-") as work:
+        with Scratch("kernel", self.folder, ".gaf-build-") as work:
             source, built = work / "kernels.cpp", work / "built"
             if text is not None:
                 source.write_text(text)

@@ -23,7 +23,7 @@ from kernel_gen.runtime.bundle_format import (
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.trust import Signer, Trust
 
-TEMPORARY_PREFIX = ".writing-"
+TEMPORARY_PREFIX = ".gaf-writing-"  # of nothing that a user might have beside a bundle
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

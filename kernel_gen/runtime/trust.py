@@ -180,7 +180,7 @@ def _create_key(path: Path) -> None:
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
     """Writes `path` in one step, unless it exists: the first of several writers wins."""
-    with Scratch("key", path.parent, ".writing-") as folder:
+    with Scratch("key", path.parent, ".gaf-writing-") as folder:
         handle = os.open(folder / "key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gen.lifetime.scratch import PREFIX, Scratch, sweep
+from kernel_gen.runtime.bundle import TEMPORARY_PREFIX
 
 ROOT = Path(__file__).parents[2]
 OWNER = """
@@ -152,6 +153,20 @@ def test_makers_and_sweepers_at_once_never_take_a_living_folder(tmp_path: Path) 
         for thread in sweepers:
             thread.join()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_swept_beside_a_users_files_bears_the_products_name() -> None:
+    """A user's own hidden folder must not be taken for what a killed process has left."""
+    prefixes = set()
+    for package in ("kernel_gen", "graph_autofusion", "db", "service", "tuner", "cost_models"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Scratch", "sweep"):
+                    prefixes |= {ast.unparse(argument) for argument in node.args[1:]}
+    texts = {text.strip("'") for text in prefixes if text.startswith("'")}
+    assert texts
+    assert all(text.startswith(".gaf-") for text in texts)
+    assert TEMPORARY_PREFIX.startswith(".gaf-")
 
 
 def test_the_product_makes_temporary_folders_in_no_other_way() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import graph_autofusion as gaf
-from kernel_gen.errors import InvalidInput
+from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
 from kernel_gen.runtime.large_picture import large_svg
 from kernel_gen.runtime.picture import LARGE_NODES, graph_picture, plan_picture
@@ -100,3 +100,23 @@ def test_export_of_a_large_program(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"640 ops.*\.svg"):
         gaf.export_graph(plan, tmp_path / "plan.png")
     assert not (tmp_path / "plan.png").exists()
+
+
+def test_what_was_exported_stays_where_there_is_no_room_for_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = gaf.export_graph(wide_plan(8), tmp_path / "plan.dot")
+    before = path.read_bytes()
+
+    def write_half(self: Path, data: bytes) -> None:
+        with self.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+    with pytest.raises(Unavailable, match=r"plan\.dot: No space left"):
+        gaf.export_graph(wide_plan(40), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(Unavailable, match="No such file"):
+        gaf.export_graph(wide_plan(8), tmp_path / "nowhere" / "plan.json")

@@ -128,7 +128,7 @@ def _first_of_machine(built: Path) -> Iterator[Path | None]:
         return
     with (
         open(built.with_name(f".{built.name}.lock"), "wb") as lock,
-        Scratch("simulator", built.parent, ".build-") as work,
+        Scratch("simulator", built.parent, ".gaf-build-") as work,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield None if built.exists() else work

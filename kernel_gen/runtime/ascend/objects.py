@@ -44,7 +44,7 @@ class ObjectStore(ABC):
 
     def _fill(self, source: KernelSource, path: Path) -> Failure | None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with Scratch("kernel", path.parents[1], ".build-") as work:
+        with Scratch("kernel", path.parents[1], ".gaf-build-") as work:
             made = self.built(source, work)
             if isinstance(made, Failure):
                 return made
