@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from db.schema import jobs, plan_artifacts, plan_heads, plans
 from db.store import Store
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
-from kernel_gen.records import Budget, JobRequest
+from kernel_gen.records import Budget, Job, JobRequest, JobState
 from kernel_gen.runtime.cache import BundleCache
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
@@ -155,3 +156,30 @@ def test_full_and_read_only_disks_are_named_and_lose_nothing(
     status, words = search(tmp_path, tmp_path / "bundles")
     assert (status, words) == (0, "")
     assert len(list((tmp_path / "bundles" / "plans").iterdir())) == 1
+
+
+def test_a_search_that_another_process_calls_off_goes_on_here(tmp_path: Path) -> None:
+    graph = add_relu_graph()
+    request = JobRequest(graph.digest, "cpu", Budget(20.0, 2))
+    stop = threading.Event()
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+        store.graphs.put(graph)
+        theirs = store.jobs.create(request, plan_key(graph, host_target())).job
+        lease = store.queue.claim("other", job_id=theirs.id)
+        assert lease is not None
+
+        class Search(local.LocalSearch):
+            """One that stops where it would begin to measure."""
+
+            def _search(self, job: Job) -> None:
+                stop.set()
+
+            def _follow(self, job: Job) -> None:
+                store.queue.finish(lease, JobState.CANCELLED)
+
+        search = Search(store, BundleCache(tmp_path / "bundles"), stop, lambda kind, data: None)
+        ours = search.run(graph, request)
+        assert stop.is_set()
+        assert ours.id != theirs.id
+        assert (ours.key, ours.state) == (theirs.key, JobState.QUEUED)
+        assert store.jobs.get(theirs.id).state is JobState.CANCELLED
