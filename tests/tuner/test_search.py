@@ -104,3 +104,16 @@ def test_close_followers_are_known_in_order() -> None:
     assert [t.median_us for t in followers] == [second.median_us, third.median_us]
     assert subject.best not in followers
     assert all((t.median_us or 0.0) <= 1.5 * best.median_us for t in subject.runners_up(40))
+
+
+def test_a_template_without_a_trial_is_still_hoped_of() -> None:
+    def predict(nest: LoopNest, schedule: Schedule, target: Target) -> float:
+        return {"grid": 3.0, "other": 2.0}[schedule.template]
+
+    templates = [GridTemplate(), GridTemplate("other")]
+    subject = NestSearch(scale_nest(), TARGET, templates, predict)
+    assert subject.untried_us() == 2.0
+    run(subject, 1)
+    assert subject.untried_us() == 2.0
+    run(subject, 1)
+    assert subject.untried_us() is None

@@ -103,9 +103,15 @@ class CostBook:
 
     def hoped_us(self, digest: str, cost_us: float) -> float:
         """What a nest that is held to take `cost_us` may take after more trials: half of it before
-        the first one, three quarters after it, five sixths after two."""
+        the first one, three quarters after it, five sixths after two; or what the model holds a
+        template to take that had none."""
         search = self._searches.get(digest)
-        return cost_us * (1 - _HOPE / (1 + (search.tried if search is not None else 0)))
+        if search is None:
+            return cost_us * (1 - _HOPE)
+        hoped_us, untried_us = cost_us * (1 - _HOPE / (1 + search.tried)), search.untried_us()
+        if untried_us is None:
+            return hoped_us
+        return min(hoped_us, untried_us * self._correction(digest) * _OPTIMISM)
 
     def options(self, *, measured_only: bool = False) -> list[CoverOption]:
         """Cover options for all groups that have a cost."""

@@ -72,6 +72,7 @@ class NestSearch:
         self._number = 0
         self.best: Trial | None = None
         self._timed: list[Trial] = []
+        self._tried_templates: set[str] = set()
         self.measured = 0
         self.tried = 0
         self.exhausted = False  # the last call of `propose` found nothing new
@@ -119,6 +120,7 @@ class NestSearch:
 
     def _count(self, trial: Trial) -> None:
         self.tried += 1
+        self._tried_templates.add(trial.template)
         value = trial.quiet_us
         if value is None:
             return
@@ -147,6 +149,17 @@ class NestSearch:
         limit = _CLOSE * (ranked[0].quiet_us or 0.0) if ranked else 0.0
         close = [t for t in ranked if t is not self.best and (t.quiet_us or math.inf) <= limit]
         return close[:count]
+
+    def untried_us(self) -> float | None:
+        """What the model holds the best of those templates to take that had no trial yet; None once
+        each had one. A template's first guess tells little of another's."""
+        guesses = [
+            self._space.predicted_us(schedule)
+            for spot in self._queue
+            if spot[0] not in self._tried_templates
+            and (schedule := self._space.schedule(spot)) is not None
+        ]
+        return min(guesses, default=None)
 
     def schedule_of(self, trial: Trial) -> Schedule | None:
         """The decisions of a trial's point; None if its template is gone or refuses it now."""
