@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -274,6 +275,57 @@ def test_the_framework_s_run_writes_where_eager_does() -> None:
     results = program(cache, new, at)
     assert any(result is cache for result in results)
     assert torch.equal(cache, other)
+
+
+class _Decoder(torch.nn.Module):
+    """One token of a LLaMA whose static cache is the module's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        config = transformers.LlamaConfig(
+            hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=2, vocab_size=40, max_position_embeddings=64,
+        )  # fmt: skip
+        self.model = transformers.LlamaForCausalLM(config).eval()
+        self.cache = transformers.StaticCache(config=config, max_cache_len=12)
+        self.cache.early_initialization(1, 2, 16, torch.float32, torch.device("cpu"))
+        for number, layer in enumerate(self.cache.layers):
+            for name in ("keys", "values", "cumulative_length"):
+                self.register_buffer(f"{name}{number}", getattr(layer, name))
+
+    def forward(self, ids: Tensor, at: Tensor) -> Tensor:
+        for number, layer in enumerate(self.cache.layers):
+            for name in ("keys", "values", "cumulative_length"):
+                setattr(layer, name, getattr(self, f"{name}{number}"))
+        found = self.model(input_ids=ids, cache=self.cache, position_ids=at)
+        return found.logits  # type: ignore[no-any-return]
+
+
+def test_a_static_cache_of_transformers() -> None:
+    model = _Decoder()
+    args = torch.tensor([[5]]), torch.tensor([[0]])
+    captured = capture(model, args)
+    written = written_by_torch(captured.graph)
+    caches = {i for i, item in enumerate(captured.graph.inputs) if item.value in written.values()}
+    assert len(caches) == 4
+    program = TorchProgram(captured.graph, in_place=written)
+    ours = [tensor.clone() for tensor in captured.bind(model, args)]
+    mutated = [
+        (n, o.mutates) for n, o in enumerate(captured.graph.outputs) if o.mutates is not None
+    ]
+    with torch.no_grad():
+        for step in range(3):
+            ids, at = torch.tensor([[step * 7 + 1]]), torch.tensor([[step]])
+            ours[-2:] = [ids, at]
+            results = program(*ours)
+            for number, target in mutated:
+                assert (results[number] is ours[target]) == (target in caches)
+                ours[target] = results[number]
+            expected = model(ids, at)
+            torch.testing.assert_close(captured.rebuild(ours, results), expected)
+        for given, wanted in zip(ours, captured.bind(model, args), strict=True):
+            if given.shape == model.cache.layers[0].keys.shape:
+                torch.testing.assert_close(given, wanted)
 
 
 @pytest.mark.parametrize("target", ["aten.sort.default", "aten.relu_.default", "aten.no.default"])
