@@ -91,6 +91,8 @@ def _prepared(case: FuzzCase, target: Target, tried: Counter[str]) -> _Made:
     if isinstance(whole, Refusal):
         tried[f"no nest: {whole.code}"] += 1
         whole = []
+    elif not whole:
+        tried["no kernel: its text is too long"] += 1
     parts = None
     rng = random.Random(f"plan of {case.seed}")
     if rng.random() < _PLANNED and not _is_up_to_torch(case.graph):

@@ -22,6 +22,7 @@ _RANDOM_POINTS = 2  # per template
 _DRAWS = 3  # of a point, where choices do not go together
 _MORE_THREADS = (2, 3, 4)
 _TEXT_BYTES = 6_000  # of a graph's kernels: a compiler translates some 100 KB a second
+_MOST_TEXT_BYTES = 80_000  # of one kernel; a topk of a topk of a topk has hundreds of KB
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,14 @@ def whole_kernels(case: FuzzCase, target: Target, symbol: str) -> list[Whole] | 
 def _chosen(
     sources: Iterator[tuple[Template, Point, KernelSource]],
 ) -> Iterator[tuple[Template, Point, KernelSource]]:
-    """As many as have little text, which a compiler takes the longest for; one at least."""
+    """As many as have little text, which a compiler takes the longest for; one at least, unless
+    it alone would keep the compiler busy for seconds."""
     left = _TEXT_BYTES
     for found in sources:
-        yield found
-        left -= len(found[2].files[0][1])
+        size = len(found[2].files[0][1])
+        if size <= _MOST_TEXT_BYTES:
+            yield found
+        left -= size
         if left <= 0:
             return
 
