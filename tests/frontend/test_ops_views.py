@@ -117,9 +117,6 @@ def test_scatter_into_a_slice(function: Callable[..., Any]) -> None:
     assert not targets(assert_as_eager(function, (X, -X[:, :2])))
 
 
-PLACES = torch.tensor([[[0, 5]], [[3, 3]]]).expand(2, 4, 2)
-
-
 @pytest.mark.parametrize(
     "function",
     [
@@ -131,16 +128,29 @@ PLACES = torch.tensor([[[0, 5]], [[3, 3]]]).expand(2, 4, 2)
         lambda x, i: x.transpose(0, 2).scatter(0, i.permute(2, 1, 0), 7.0),
         lambda x, i: (x > 3).scatter(-1, i, value=True),
         lambda x, i: x.scatter(-1, i[..., :0], 1.0) + 1,
+        lambda x, i: x.scatter(-1, torch.arange(2, 6, 2).expand(2, 4, 2), 1.0),
+        lambda x, i: F.one_hot(i, 6),
+        lambda x, i: F.one_hot(x.argmax(-1), 9) + 1,
     ],
 )
-def test_scatter_to_few_places(function: Callable[..., Any]) -> None:
-    assert not targets(assert_as_eager(function, (X, PLACES)))
+def test_few_known_places_are_scattered_to(function: Callable[..., Any]) -> None:
+    def model(x: torch.Tensor) -> Any:
+        return function(x, x.topk(2).indices)
+
+    assert not targets(assert_as_eager(model, (X,)))
+
+
+PLACES = torch.tensor([[[0, 5]], [[3, 3]]]).expand(2, 4, 2)
 
 
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, i: x.scatter(-1, i[:1], 1.0),  # some rows only
+        lambda x, i: x.scatter(-1, i, 1.0),  # the next call may bring places outside
+        lambda x, i: x.scatter_add(-1, i, x),
+        lambda x, i: F.one_hot(i, 6),
+        lambda x, i: x[..., :5].scatter(-1, x.argmax(-1, keepdim=True).clamp(max=4), 1.0),
+        lambda x, i: x.scatter(-1, torch.zeros(1, 4, 2, dtype=torch.int64), 1.0),  # some rows
         lambda x, i: x.flatten().scatter(0, torch.arange(9), 1.0),
         lambda x, i: x.scatter_reduce(-1, i, x, "prod"),
     ],

@@ -2,7 +2,7 @@
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views · parts ·
 borders · reductions · contractions · norms · pooling · losses ·
-indexing (also tensors made of nothing)
+indexing (also tensors made of nothing) · scattering
 """
 
 from kernel_gen.frontend.lower import (
@@ -17,6 +17,7 @@ from kernel_gen.frontend.lower import (
     parts,
     pooling,
     reductions,
+    scattering,
     unary,
     views,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "parts",
     "pooling",
     "reductions",
+    "scattering",
     "unary",
     "views",
 ]

@@ -20,10 +20,9 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr
 
 _INDEX_TYPES = (DType.I64, DType.I32)
-_MAX_SCATTERED = 8  # positions in a row: each is a choice for all of its elements
 
 
-def _index(c: Lowering, index: Val) -> Val:
+def index_of(c: Lowering, index: Val) -> Val:
     if index.dtype in (DType.BOOL, DType.U8):
         raise NotLowered(
             f"{c.name} by a mask gives a size that depends on data",
@@ -35,7 +34,7 @@ def _index(c: Lowering, index: Val) -> Val:
 
 @lowers("embedding")
 def embedding(c: Lowering, a: Args) -> Result:
-    return c.op("take", a["weight"], _index(c, a["indices"]), dim=0)
+    return c.op("take", a["weight"], index_of(c, a["indices"]), dim=0)
 
 
 @lowers("embedding_bag.padding_idx")
@@ -47,7 +46,7 @@ def embedding_bag(c: Lowering, a: Args) -> Result:
     op = ("sum", "mean", "amax")[a["mode"]]
     if padding is not None and op != "sum":
         raise NotLowered(f"{c.name}: {op} without the padding has no form", decompose=False)
-    index = _index(c, a["indices"])
+    index = index_of(c, a["indices"])
     index = c.reshape(index, (extent(c, index, 0) // bag, bag))
     rows = c.op("take", a["weight"], index, dim=0)
     if a["per_sample_weights"] is not None:
@@ -72,7 +71,7 @@ def _bag_size(c: Lowering, a: Args) -> int:
 
 @lowers("index_select")
 def index_select(c: Lowering, a: Args) -> Result:
-    index, value = _index(c, a["index"]), a["self"]
+    index, value = index_of(c, a["index"]), a["self"]
     assert isinstance(value, Val)
     if value.rank == 0:
         return value
@@ -83,7 +82,7 @@ def index_select(c: Lowering, a: Args) -> Result:
 
 @lowers("gather")
 def gather(c: Lowering, a: Args) -> Result:
-    value, index = a["self"], _index(c, a["index"])
+    value, index = a["self"], index_of(c, a["index"])
     if value.rank == 0 or index.rank == 0:
         raise NotLowered(f"{c.name} of 0-d tensors", decompose=False)
     return c.op("gather", value, index, dim=axis(a["dim"], value.rank))
@@ -96,7 +95,7 @@ def index_tensor(c: Lowering, a: Args) -> Result:
     Where the indexed dimensions are not neighbours, torch puts the result's first.
     """
     value: Val = a["self"]
-    given = [(dim, _index(c, i)) for dim, i in enumerate(a["indices"]) if i is not None]
+    given = [(dim, index_of(c, i)) for dim, i in enumerate(a["indices"]) if i is not None]
     dims = [dim for dim, _ in given]
     if dims != list(range(dims[0], dims[0] + len(dims))):
         rest = [dim for dim in range(value.rank) if dim not in dims]
@@ -107,42 +106,6 @@ def index_tensor(c: Lowering, a: Args) -> Result:
     flat = _linear_index(c, [index for _, index in given], sizes)
     shape = (*value.shape[:first], math.prod(sizes), *value.shape[first + count :])
     return c.op("take", c.reshape(value, shape), flat, dim=first)
-
-
-@lowers("scatter.src scatter.value scatter_add")
-def scatter(c: Lowering, a: Args) -> Result:
-    """A few positions in each row, as routers have them: one after the other, the last one wins."""
-    value: Val = a["self"]
-    index = _index(c, a["index"])
-    dim = axis(a["dim"], value.rank)
-    if value.rank == 0 or index.rank == 0:
-        raise NotLowered(f"{c.name} of 0-d tensors", decompose=False)
-    count = extent(c, index, dim)
-    if any(
-        i != j for d, (i, j) in enumerate(zip(index.shape, value.shape, strict=True)) if d != dim
-    ):
-        raise NotLowered(f"{c.name} into a part of the rows", decompose=False)
-    if count > _MAX_SCATTERED:
-        raise NotLowered(f"{c.name} to {count} positions in each row", decompose=False)
-    place = c.op(
-        "iota", shape=c.dims(value.shape), dtype=str(index.dtype), dim=dim, start=0, step=1
-    )
-    for k in range(count):
-        hit = c.op("eq", c.slice(index, dim, k, k + 1), place)
-        value = c.op("where", hit, _scattered(c, a, value, dim, k), value)
-    return value
-
-
-def _scattered(c: Lowering, a: Args, value: Val, dim: int, k: int) -> Val:
-    """What stands at the `k`th position of each row afterwards."""
-    if "value" in a:
-        return c.number(a["value"], value.dtype)
-    source: Val = a["src"]
-    for other in range(value.rank):
-        start = k if other == dim else 0
-        length = 1 if other == dim else extent(c, value, other)
-        source = c.slice(source, other, start, start + length)
-    return c.op("add", value, source) if ".scatter_add." in c.name else source
 
 
 def _linear_index(c: Lowering, indices: Sequence[Val], sizes: Sequence[int]) -> Val:
