@@ -120,3 +120,18 @@ def test_values_are_freed_after_their_last_use() -> None:
             held += event.nbytes()
             peak = max(peak, held)
     assert peak <= 3 * (4 << 20)
+
+
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3), (2, 1, 3), (2, 0, 3), (0,)])
+@pytest.mark.parametrize("low", [0, 1])
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool"])
+def test_pools_take_any_number_of_dimensions(op: str, low: int, leading: tuple[int, ...]) -> None:
+    builder = GraphBuilder()
+    x = builder.input(TensorType(DType.F32, (*leading, 5, 4)))
+    settings = {"kernel": (2, 2), "stride": (2, 1), "low": (low, 0), "high": (1, 0)}
+    more = {"dilation": (1, 1)} if op == "max_pool" else {}
+    builder.output(builder.op(op, x, **settings, **more))
+    graph = builder.build()
+    array = np.random.default_rng(0).standard_normal((*leading, 5, 4), np.float32)
+    (result,) = TorchProgram(graph)(torch.from_numpy(array))
+    assert_outputs_match(graph, [array], [to_numpy(result)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 
@@ -98,9 +101,13 @@ def _max_pool(a: Attrs) -> Call:
     functions: dict[int, Call] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
     function = _per_rank(a, functions, len(kernel))
     if low == high and all(2 * p <= k for p, k in zip(low, kernel, strict=True)):
-        return lambda x: function(x, kernel, stride, low, dilation)
+        return _of_any_rank(lambda x: function(x, kernel, stride, low, dilation), len(kernel))
     amounts = [n for pair in zip(low[::-1], high[::-1], strict=True) for n in pair]
-    return lambda x: function(F.pad(x, amounts, value=float("-inf")), kernel, stride, 0, dilation)
+    lowest = float("-inf")
+    return _of_any_rank(
+        lambda x: function(F.pad(x, amounts, value=lowest), kernel, stride, 0, dilation),
+        len(kernel),
+    )
 
 
 def _avg_pool(a: Attrs) -> Call:
@@ -108,9 +115,23 @@ def _avg_pool(a: Attrs) -> Call:
     functions: dict[int, Call] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
     function = _per_rank(a, functions, len(kernel))
     if low == high and all(2 * p <= k for p, k in zip(low, kernel, strict=True)):
-        return lambda x: function(x, kernel, stride, low)
+        return _of_any_rank(lambda x: function(x, kernel, stride, low), len(kernel))
     amounts = [n for pair in zip(low[::-1], high[::-1], strict=True) for n in pair]
-    return lambda x: function(F.pad(x, amounts), kernel, stride)
+    return _of_any_rank(lambda x: function(F.pad(x, amounts), kernel, stride), len(kernel))
+
+
+def _of_any_rank(pool: Call, pooled: int) -> Call:
+    """Torch pools images of a batch or of one member; a graph's may have more dimensions before the
+    `pooled` last ones, none, or empty ones."""
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        leading, image = x.shape[: x.dim() - pooled], x.shape[x.dim() - pooled :]
+        if len(leading) in (1, 2) and 0 not in leading:
+            return cast(torch.Tensor, pool(x))
+        made = cast(torch.Tensor, pool(x.reshape(math.prod(leading), 1, *image)))
+        return made.reshape(*leading, *made.shape[2:])
+
+    return call
 
 
 def _per_rank(a: Attrs, functions: dict[int, Call], rank: int) -> Call:
