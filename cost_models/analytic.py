@@ -69,11 +69,19 @@ class AnalyticModel:
         """The longer of memory and arithmetic, plus the launch."""
         threads = threads_of(nest, schedule, target)
         work = _Work(nest, target, self._machine)
-        memory = work.memory_us(threads, partial_sums_bytes(nest, schedule, target))
+        scratch_bytes = partial_sums_bytes(nest, schedule, target)
+        memory = work.memory_us(threads, scratch_bytes, fewer_passes=_one_pass(schedule))
         packed = schedule is None or schedule.template != "loops"
         arithmetic = work.arithmetic_us(packed=packed) / threads
         serial = self._machine.call_us + (self._machine.fork_us if threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
+
+
+def _one_pass(schedule: Schedule | None) -> bool:
+    """Whether a schedule takes the mean and the deviations from it together."""
+    return schedule is not None and any(
+        ("value", 1) in decision.args for decision in schedule.find("passes")
+    )
 
 
 class _Work:
@@ -103,11 +111,14 @@ class _Work:
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def memory_us(self, threads: float, scratch_bytes: int = 0) -> float:
+    def memory_us(
+        self, threads: float, scratch_bytes: int = 0, *, fewer_passes: bool = False
+    ) -> float:
         """Time to move what the nest touches, and what a schedule keeps beside it (written and read
-        once), at the rate of the cache level that holds it."""
+        once), at the rate of the cache level that holds it. `fewer_passes`: variances take one."""
         footprint = self._footprint() + scratch_bytes
-        moved = self._footprint() * self._passes() + 2 * scratch_bytes
+        passes = max(self._passes() - fewer_passes, 1)
+        moved = self._footprint() * passes + 2 * scratch_bytes
         machine, target = self._machine, self._target
         if footprint <= target.l2_bytes * threads * 0.75:
             rate = machine.l2_gb_s_core * threads

@@ -112,3 +112,16 @@ def test_partial_sums_take_memory():
     nest = nest_of(lambda b, x, w: b.op("matmul", x, w), (256, 4096), (4096, 256))
     few, many = (predict(nest, product_schedule(split="depth", parts=n)) for n in (2, 64))
     assert few < many
+
+
+def test_a_variance_in_one_pass_reads_long_rows_once():
+    once, twice = (
+        Schedule("row", (Decision("passes", attrs(parameter="passes", value=n)),)) for n in (1, 2)
+    )
+
+    def variance(b, x):
+        return b.op("var", x, dims=(1,), keepdim=False, correction=1)
+
+    long, short = nest_of(variance, (4, 1 << 24)), nest_of(variance, (1 << 14, 1 << 10))
+    assert predict(long, once) < 0.7 * predict(long, twice)
+    assert predict(short, once) == predict(short, twice)

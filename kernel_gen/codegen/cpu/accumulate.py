@@ -87,6 +87,27 @@ class Accumulator:
             text += f"\n{at} {name}_at = ({at}){{}} - 1;"
         return text
 
+    def restart(self, ops: OpWriter, name: str, vector: bool) -> list[str]:
+        """Lines that bring the accumulator back to its start value."""
+        lines = [f"{name} = {self.identity(ops, vector)};"]
+        if self.is_arg:
+            lines.append(f"{name}_at = ({self._places(ops, vector)}){{}} - 1;")
+        return lines
+
+    def begin(self, name: str, of: str) -> list[str]:
+        """Lines that prepare the accumulator `name` of a block of what `of` accumulates."""
+        return []
+
+    def alive(
+        self, ops: OpWriter, name: str, value: Value, at: str, mask: Value
+    ) -> tuple[str, str]:
+        """The vectors `value` and `at` for a step of `name` in which the lanes outside `mask` count
+        nothing."""
+        dead = Value(self.identity(ops, vector=True), self.value, vector=True)
+        if self.is_arg and not self.ordered:
+            at = f"({at} | ~{ops.mask_for(mask.text, DType.I64)})"  # -1 in dead lanes
+        return ops.select(mask, value, dead), at
+
     def step(self, ops: OpWriter, name: str, value: str, at: str, vector: bool) -> str:
         """Line that takes in `value` (at position `at`, for argmax and argmin)."""
         if self.ordered and vector:

@@ -6,10 +6,12 @@ import math
 
 from kernel_gen.codegen.cpu.accumulate import Accumulator
 from kernel_gen.codegen.cpu.emit import Emitter
+from kernel_gen.codegen.cpu.moment import Moment
 from kernel_gen.codegen.cpu.scope import Scope
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C, vector_type
+from kernel_gen.codegen.flat.moments import MOMENT
 from kernel_gen.codegen.flat.phases import Stage
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
@@ -44,6 +46,8 @@ class StageAccumulators:
 
     def _kind(self, r: int) -> Accumulator:
         statement = self._statement(r)
+        if isinstance(statement, Reduce) and statement.op == MOMENT:
+            return Moment(MOMENT, statement.dtype.compute, statement.dtype)
         arg = self.emitter.nest.statements[
             statement.arg if isinstance(statement, Reduce) else statement.lhs
         ]
@@ -67,6 +71,11 @@ class StageAccumulators:
     def needs_flush(self) -> bool:
         return any(kind.compensates for kind in self.kinds.values())
 
+    @property
+    def begins_small(self) -> bool:
+        """Whether the first block of a long accumulation is a short one."""
+        return any(isinstance(kind, Moment) for kind in self.kinds.values())
+
     def _all(self) -> list[tuple[int, int, int]]:
         return [
             (r, n, c)
@@ -84,6 +93,8 @@ class StageAccumulators:
         """Fresh accumulators for one block of a long sum."""
         for r, n, c in self._all():
             scope.add(self.kinds[r].declare(self.ops, f"w{r}_{n}_{c}", self.vector))
+            for line in self.kinds[r].begin(f"w{r}_{n}_{c}", f"a{r}_{n}_{c}"):
+                scope.add(line)
         self._prefix = "w"
 
     def close_block(self, scope: Scope) -> None:
@@ -96,18 +107,14 @@ class StageAccumulators:
     def step(self, cell: Scope, r: int, unit: int, column: int) -> None:
         """Takes in the reduced value at the cell's point; dead lanes of a tail count nothing."""
         kind, statement = self.kinds[r], self._statement(r)
+        name = f"{self._prefix}{r}_{unit}_{column}"
         value = self._argument(cell, statement, kind)
         position = self._position(cell, statement, kind.places) if kind.is_arg else ""
         live = cell.live_lanes()
         if live is not None and self.fold:
-            mask = self.emitter.live_mask(live)
-            dead = Value(kind.identity(self.ops, self.vector), kind.value, self.vector)
-            picked = self.ops.select(Value(mask, DType.BOOL, True), value, dead)
-            value = Value(picked, kind.value, self.vector)
-            if kind.is_arg and not kind.ordered:
-                at = self.ops.mask_for(mask, DType.I64)
-                position = f"({position} | ~{at})"  # -1 in dead lanes
-        name = f"{self._prefix}{r}_{unit}_{column}"
+            mask = Value(self.emitter.live_mask(live), DType.BOOL, True)
+            text, position = kind.alive(self.ops, name, value, position, mask)
+            value = Value(text, kind.value, self.vector)
         cell.add(kind.step(self.ops, name, value.text, position, self.vector))
 
     def _argument(self, cell: Scope, statement: Reduce | Contract, kind: Accumulator) -> Value:
@@ -202,7 +209,5 @@ class StageAccumulators:
         for r in self.stage.reduces:
             for n in range(self.units):
                 name, vector = self._final(r, n)
-                scope.add(f"{name} = {self.kinds[r].identity(self.ops, vector)};")
-                if self.kinds[r].is_arg:
-                    at = self.ops.c_type(self.kinds[r].places if vector else DType.I64, vector)
-                    scope.add(f"{name}_at = ({at}){{}} - 1;")
+                for line in self.kinds[r].restart(self.ops, name, vector):
+                    scope.add(line)

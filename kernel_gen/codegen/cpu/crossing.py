@@ -21,6 +21,7 @@ from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.cpu.vectypes import SCALAR_C
 from kernel_gen.codegen.flat.linear import FlatNest
+from kernel_gen.codegen.flat.moments import MOMENT
 from kernel_gen.codegen.flat.phases import Phase
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
@@ -38,7 +39,9 @@ def crossable(nest: FlatNest) -> frozenset[int]:
     live = nest.statement_axes()
     found = set()
     for r, s in enumerate(nest.statements):
-        if not isinstance(s, Reduce) or s.op.startswith("arg") or s.dtype is DType.BOOL:
+        if not isinstance(s, Reduce) or s.dtype is DType.BOOL:
+            continue
+        if s.op.startswith("arg") or s.op == MOMENT:  # several accumulators each
             continue
         kept = live[s.arg] - frozenset(s.axes)
         static = all(isinstance(nest.extent(a), int) for a in kept)

@@ -19,6 +19,8 @@ from kernel_gen.codegen.cpu.rowspace import (
     first_threads,
     kept_in,
     lanes_for,
+    pass_choices,
+    passes_of,
     policies,
     prepared,
     refuse_kept,
@@ -60,7 +62,7 @@ class LoopsTemplate:
         refused = self.refuse(nest, target)
         if refused is not None:
             raise InvalidGraph(refused.sentence)
-        crosses = _crosses(nest)
+        crosses, passes = _crosses(nest), pass_choices(nest)
         phases = prepared(nest)[1].phases + (
             prepared(nest, cross=True)[1].phases if crosses else ()
         )
@@ -73,6 +75,7 @@ class LoopsTemplate:
             Parameter("ahead", AHEAD),
             Parameter("stream", stream_choices(prepared(nest)[0])),
             Parameter("threads", ("one", "all")),
+            *((Parameter("passes", passes),) if passes else ()),
         )
         keep, unroll = parameters[2].choices, parameters[3].choices
         best: dict[str, Choice] = {
@@ -85,12 +88,16 @@ class LoopsTemplate:
             "stream": 0,
             "threads": first_threads(prepared(nest)[0]),
         }
+        if passes:
+            best["passes"] = passes[-1]
         lean = {**best, "cross": 0, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
-        points = [best, {**best, "unroll": 1}, {**best, "cross": 0}, lean]
+        once = [{**best, "passes": passes[0], "cross": 0}] if passes else []
+        points = [best, *once, {**best, "unroll": 1}, {**best, "cross": 0}, lean]
         return Space(parameters, tuple(dict.fromkeys(tuple(p.items()) for p in points)))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
-        _, plan = prepared(nest, cross=bool(point["cross"]))
+        passes = point.get("passes", 2)
+        _, plan = prepared(nest, cross=bool(point["cross"]), passes=passes)
         for staged in plan.phases:
             axis = _axis(staged, str(point["axis"]))
             kept = kept_in(staged, str(point["keep"]), axis)
@@ -103,7 +110,8 @@ class LoopsTemplate:
     def generate(
         self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
     ) -> KernelSource:
-        flat, plan = prepared(nest, cross=bool(choice(schedule, "cross")))
+        cross = bool(choice(schedule, "cross"))
+        flat, plan = prepared(nest, cross=cross, passes=passes_of(schedule))
         policy = str(choice(schedule, "axis"))
 
         def configure(staged: StagedPhase) -> tuple[RowConfig, Lanes]:

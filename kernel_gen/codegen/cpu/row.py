@@ -14,10 +14,13 @@ from kernel_gen.codegen.cpu.rowspace import (
     AHEAD,
     by_contiguity,
     first_ahead,
+    first_passes,
     first_threads,
     is_static,
     kept_in,
     lanes_for,
+    pass_choices,
+    passes_of,
     policies,
     prepared,
     refuse_kept,
@@ -76,7 +79,7 @@ class RowTemplate:
         if refused is not None:
             raise InvalidGraph(refused.sentence)
         _, plan = prepared(nest)
-        staged = plan.phases[0]
+        staged, passes = plan.phases[0], pass_choices(nest)
         axes = self._axes(staged)
         units = (1, 2, 4, 8) if self.columns else _divisors(staged)
         parameters = (
@@ -87,6 +90,7 @@ class RowTemplate:
             Parameter("ahead", (0,) if self.columns else AHEAD),
             Parameter("stream", stream_choices(prepared(nest)[0])),
             Parameter("threads", ("one", "all", "split")),
+            *((Parameter("passes", passes),) if passes else ()),
         )
         return Space(parameters, self._seeds(staged, target, axes, parameters))
 
@@ -108,12 +112,17 @@ class RowTemplate:
             "stream": 0,
             "threads": "split" if few and threads == "all" else threads,
         }
+        others: list[dict[str, Choice]] = []
+        if parameters[-1].name == "passes":
+            beside = target.vector_bytes if self.columns else 1  # four vectors of float32
+            best["passes"] = first_passes(staged, target, beside)
+            others = [{**best, "passes": n} for n in parameters[-1].choices if n != best["passes"]]
         lean = {**best, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
-        streamed = {**best, "stream": 1}
-        return tuple(tuple(p.items()) for p in (best, streamed, lean))
+        points = [best, *others, {**best, "stream": 1}, lean]
+        return tuple(tuple(p.items()) for p in points)
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
-        _, plan = prepared(nest)
+        _, plan = prepared(nest, passes=point.get("passes", 2))
         staged = plan.phases[0]
         units = int(str(point["rows"]))
         if not self.columns and units not in _divisors(staged):
@@ -124,7 +133,7 @@ class RowTemplate:
     def generate(
         self, nest: LoopNest, target: Target, schedule: Schedule, symbol: str
     ) -> KernelSource:
-        flat, plan = prepared(nest)
+        flat, plan = prepared(nest, passes=passes_of(schedule))
         axis = str(choice(schedule, "axis"))
         threads = choice(schedule, "threads")
 

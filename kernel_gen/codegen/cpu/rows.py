@@ -21,6 +21,7 @@ from kernel_gen.ir.types import Dim, Sym
 
 _PLAIN_STEPS = 64  # additions into one accumulator that need no blocks
 _BLOCK_STEPS = 512  # the largest block
+_FIRST_STEPS = 8  # the first block, where later ones build on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,13 @@ class RowEmitter:
         if walk.flush is not None and walk.flush[0] == position:
             size = walk.flush[1] * self._step(axis)
             c = self.emitter.fresh("c")
-            block = scope.open(f"for (gaf_i64 {c} = {low}; {c} < {high}; {c} += {size}) {{")
-            block.add(f"const gaf_i64 {c}e = {c} + {size} < {high} ? {c} + {size} : {high};")
+            now, then = str(size), f"{c} += {size}"
+            if walk.sums.begins_small:
+                now, then = f"{c}s", f"{c} += {c}s, {c}s = {size}"
+                first = min(walk.flush[1], _FIRST_STEPS) * self._step(axis)
+                scope.add(f"gaf_i64 {c}s = {first};")
+            block = scope.open(f"for (gaf_i64 {c} = {low}; {c} < {high}; {then}) {{")
+            block.add(f"const gaf_i64 {c}e = {c} + {now} < {high} ? {c} + {now} : {high};")
             walk.sums.open_block(block)
             low, high = c, f"{c}e"
         if axis == self.config.vector:

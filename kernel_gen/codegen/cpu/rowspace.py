@@ -10,24 +10,55 @@ from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
 from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan, staged_plan
 from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStore, flatten
+from kernel_gen.codegen.flat.moments import has_moments, one_pass
 from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target
 from kernel_gen.ir.types import Sym
-from kernel_gen.schedule.schedule import Choice
+from kernel_gen.schedule.schedule import Choice, Schedule
+from kernel_gen.schedule.words import choice
 
 _KEPT_LIMIT_BYTES = 4 << 20  # scratch of one thread for kept values
 _FEW_OUTPUTS = 3  # each of which may be stored past the cache alone
 _SMALL_ELEMS = 1 << 14  # a few microseconds of elementwise work, what a thread team costs
+_PASSES: tuple[Choice, ...] = (1, 2)
 AHEAD = (0, 1, 2, 4)
 """Choices of the parameter "ahead": blocks of rows."""
 
 
-def prepared(nest: LoopNest, *, cross: bool = False) -> tuple[FlatNest, StagedPlan]:
-    """The simplified nest and its phases; with `cross`, columns are reduced while rows are read."""
+def prepared(
+    nest: LoopNest, *, cross: bool = False, passes: Choice = 2
+) -> tuple[FlatNest, StagedPlan]:
+    """The simplified nest and its phases; with `cross`, columns are reduced while rows are read.
+    `passes` over the data of a variance: the mean first, or both together."""
     flat = simplify(flatten(nest))
+    if passes == 1:
+        flat = one_pass(flat)
     return flat, staged_plan(flat, crossable(flat) if cross else frozenset())
+
+
+def pass_choices(nest: LoopNest) -> tuple[Choice, ...]:
+    """Choices of the parameter "passes"; none where there is no variance."""
+    return _PASSES if has_moments(simplify(flatten(nest))) else ()
+
+
+def first_passes(staged: StagedPhase, target: Target, beside: int) -> Choice:
+    """The first guess of the parameter "passes": one where the rows `beside` each other leave the
+    cache between the mean and the deviations from it."""
+    if not is_static(staged.nest, staged.phase.inner):
+        return _PASSES[0]
+    inner = frozenset(staged.phase.inner)
+    live = staged.nest.statement_axes()
+    loads = [n for n, s in enumerate(staged.nest.statements) if isinstance(s, FlatLoad)]
+    elems = math.prod(static_extents(staged.nest, staged.phase.inner))
+    nbytes = sum(4 * elems * beside for n in loads if inner <= live[n])
+    return _PASSES[0] if nbytes > target.l2_bytes else _PASSES[1]
+
+
+def passes_of(schedule: Schedule) -> Choice:
+    """Decision "passes" of a schedule; two where there is no variance."""
+    return choice(schedule, "passes") if schedule.find("passes") else _PASSES[1]
 
 
 def refuse_rows(nest: LoopNest) -> Refusal | None:
