@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as functional
 
+from kernel_gen.frontend import capture
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
@@ -55,6 +57,17 @@ def test_a_plan_is_right_that_is_no_further_from_float64_than_eager(
     kept_compiler: Compiler,
 ) -> None:
     assert verdict(sharp(), kept_compiler) is None
+
+
+def test_a_plan_draws_what_eager_draws(kept_compiler: Compiler) -> None:
+    def training(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        hidden = functional.dropout(functional.relu(x @ w), 0.2)
+        return functional.dropout(hidden + torch.rand_like(hidden), 0.5).softmax(-1)
+
+    graph = capture(training, (torch.randn(16, 32), torch.randn(32, 24))).graph
+    plan = forced_plan(graph, kept_compiler)
+    assert plan.kernels
+    assert check_plan(graph, plan, 1, lambda stage: None) is None
 
 
 @pytest.mark.parametrize(
