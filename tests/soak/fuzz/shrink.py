@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from kernel_gen.ir.arrays import Array
 from kernel_gen.ir.evaluate import evaluate
 from kernel_gen.ir.graph import Graph, Output
@@ -57,6 +59,9 @@ def _values(case: FuzzCase) -> dict[int, Array]:
     nodes = [value for node in graph.nodes for value in node.outputs]
     all_of_it = replace(graph, outputs=tuple(Output(value) for value in nodes))
     results = zip(nodes, evaluate(all_of_it, case.inputs, "strict"), strict=True)
-    found = {value: stored(array, graph.type_of(value).dtype) for value, array in results}
+    found = {
+        value: np.ascontiguousarray(stored(array, graph.type_of(value).dtype)).reshape(array.shape)
+        for value, array in results
+    }
     given = zip(graph.inputs, case.inputs, strict=True)
     return found | {item.value: array for item, array in given}
