@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.ahead import fetch_ahead
-from kernel_gen.codegen.cpu.keep import kept_values
-from kernel_gen.codegen.cpu.rowspace import prepared
+from kernel_gen.codegen.cpu.reductions.ahead import fetch_ahead
+from kernel_gen.codegen.cpu.reductions.keep import kept_values
+from kernel_gen.codegen.cpu.reductions.rowspace import prepared
 from tests.codegen.kernel_graphs import case_of, single, tensor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernel_gen.codegen.cpu.rowspace import prepared
+from kernel_gen.codegen.cpu.reductions.rowspace import prepared
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType

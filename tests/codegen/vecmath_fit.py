@@ -1,4 +1,4 @@
-"""Derives the polynomial coefficients of kernel_gen/codegen/cpu/vecmath_f32.py.
+"""Derives the polynomial coefficients of kernel_gen/codegen/cpu/vectors/math_f32.py.
 
     python -m tests.codegen.vecmath_fit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 

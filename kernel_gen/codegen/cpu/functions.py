@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.axes import extent
-from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.ir.loopnest import Axis
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.crossing import crossable, crossing_bytes
 from kernel_gen.codegen.cpu.in_place import in_place_pairs
 from kernel_gen.codegen.cpu.pointwise import Pointwise
-from kernel_gen.codegen.cpu.rowconfig import RowConfig
-from kernel_gen.codegen.cpu.rowspace import (
+from kernel_gen.codegen.cpu.reductions.crossing import crossable, crossing_bytes
+from kernel_gen.codegen.cpu.reductions.rowconfig import RowConfig
+from kernel_gen.codegen.cpu.reductions.rowspace import (
     AHEAD,
     by_contiguity,
     first_ahead,
@@ -29,9 +29,9 @@ from kernel_gen.codegen.cpu.rowspace import (
     streamed,
     unrolls,
 )
-from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
-from kernel_gen.codegen.cpu.staging import StagedPhase
-from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.cpu.reductions.staged_kernel import staged_kernel
+from kernel_gen.codegen.cpu.reductions.staging import StagedPhase
+from kernel_gen.codegen.cpu.vectors.types import Lanes
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatStore, flatten
 from kernel_gen.codegen.flat.phases import closure, reductions, stage_roots
 from kernel_gen.codegen.flat.simplify import simplify

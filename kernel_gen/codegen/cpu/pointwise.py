@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernel_gen.codegen.cpu.changed import changed_part
-from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.in_place import in_place_pairs
-from kernel_gen.codegen.cpu.rowspace import by_contiguity, first_threads, stream_choices, streamed
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.reductions.rowspace import (
+    by_contiguity,
+    first_threads,
+    stream_choices,
+    streamed,
+)
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.transposed import Tile, tile_loops, transposable
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
+from kernel_gen.codegen.cpu.vectors.types import Lanes, pick_lanes
 from kernel_gen.codegen.flat.linear import FlatNest, flatten
 from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.codegen.source import KernelSource

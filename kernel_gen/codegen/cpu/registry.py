@@ -6,7 +6,7 @@ from kernel_gen.codegen.cpu.attention import AttentionTemplate
 from kernel_gen.codegen.cpu.loops import LoopsTemplate
 from kernel_gen.codegen.cpu.matmul import MatmulTemplate
 from kernel_gen.codegen.cpu.pointwise import Pointwise
-from kernel_gen.codegen.cpu.row import RowTemplate
+from kernel_gen.codegen.cpu.reductions.row import RowTemplate
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.target import Target
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.statements.scope import Scope
 from kernel_gen.codegen.cpu.unit import Unit
 
 _ALIGNMENT = 64

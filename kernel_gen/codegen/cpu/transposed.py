@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.scope import Binding, Scope
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import load_function, value_type
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.types import load_function, value_type
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType

@@ -7,7 +7,7 @@
     6 reduce sum 5 over r              6 reduce moment 0 over r
 
 A *moment* is Σ (x - mean of x)², whose accumulator finds the mean itself
-(`kernel_gen.codegen.cpu.moment`): nothing waits for the sum, and the data are read once.
+(`kernel_gen.codegen.cpu.reductions.moment`): nothing waits for the sum, and the data are read once.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.attention.frame import Frame
-from kernel_gen.codegen.cpu.scope import Scope
-from kernel_gen.codegen.cpu.value import Value
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value
 
 
 def after_function(frame: Frame) -> str:

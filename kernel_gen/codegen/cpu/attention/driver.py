@@ -13,8 +13,8 @@ from kernel_gen.codegen.cpu.attention.frame import Frame
 from kernel_gen.codegen.cpu.attention.operands import InPlace
 from kernel_gen.codegen.cpu.attention.scratch import Scratch, scratch
 from kernel_gen.codegen.cpu.attention.tiling import Operand
-from kernel_gen.codegen.cpu.value import literal_text
-from kernel_gen.codegen.cpu.vecmath import scalar_function
+from kernel_gen.codegen.cpu.statements.value import literal_text
+from kernel_gen.codegen.cpu.vectors.math import scalar_function
 
 
 @dataclass(frozen=True, slots=True)

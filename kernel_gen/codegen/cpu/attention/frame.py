@@ -9,9 +9,9 @@ from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.tiling import Tiling
 from kernel_gen.codegen.cpu.axes import elems
 from kernel_gen.codegen.cpu.functions import Functions
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, value_type
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, value_type
 from kernel_gen.ir.loopnest import Axis
 
 

@@ -20,13 +20,13 @@ from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.scratch import scratch, shared_elems
 from kernel_gen.codegen.cpu.attention.softmax import softmax_function
 from kernel_gen.codegen.cpu.attention.tiling import Operand, Tiling
-from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import entry_point
 from kernel_gen.codegen.cpu.matmul.dot_kernel import DotKernel
 from kernel_gen.codegen.cpu.matmul.microkernel import MicroKernel
 from kernel_gen.codegen.cpu.scratch import barrier
+from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.cpu.vectors.types import Lanes
 from kernel_gen.codegen.source import KernelSource
 
 _UNROLL = 4

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.attention.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.attention.problem import Problem, ancestors
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, Linear
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Mod
 

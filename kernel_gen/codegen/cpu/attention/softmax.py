@@ -7,10 +7,10 @@ sum. Weights stay in the place of the scores, undivided.
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu import vecmath
 from kernel_gen.codegen.cpu.attention.frame import Frame
-from kernel_gen.codegen.cpu.scope import Scope
-from kernel_gen.codegen.cpu.value import Value, literal_text
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value, literal_text
+from kernel_gen.codegen.cpu.vectors import math as vecmath
 from kernel_gen.ir.dtype import DType
 
 _NEGATIVE = float("-inf")

@@ -11,8 +11,8 @@ from kernel_gen.codegen.cpu.functions import Functions
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Tiling
-from kernel_gen.codegen.cpu.scope import Binding, Scope
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, value_type
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, value_type
 from kernel_gen.codegen.flat.linear import FlatLoad
 from kernel_gen.ir.loopnest import Axis
 

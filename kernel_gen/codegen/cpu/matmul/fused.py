@@ -7,7 +7,7 @@ one instruction. Other targets take the pair apart in registers and read half th
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import vector_type
+from kernel_gen.codegen.cpu.vectors.types import vector_type
 from kernel_gen.ir.dtype import DType
 
 _X86 = {"float": ("vfmadd231ps", 4), "double": ("vfmadd231pd", 8)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import entry_point
 from kernel_gen.codegen.cpu.matmul.after import after_function
 from kernel_gen.codegen.cpu.matmul.at_load import pack_function, pack_of
@@ -19,8 +18,9 @@ from kernel_gen.codegen.cpu.matmul.right import right_function
 from kernel_gen.codegen.cpu.matmul.row_epilogue import rows_function
 from kernel_gen.codegen.cpu.matmul.scratch import scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
+from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.cpu.vectors.types import Lanes
 from kernel_gen.codegen.flat.linear import flatten
 from kernel_gen.codegen.source import KernelSource
 

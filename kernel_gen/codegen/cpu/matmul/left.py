@@ -16,7 +16,7 @@ from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.fused import high_halves
 from kernel_gen.codegen.cpu.matmul.row_reduction import define_reductions
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.ir.loopnest import Reduce
 
 

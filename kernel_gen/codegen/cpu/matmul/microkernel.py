@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.matmul.fused import multiply_add
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import vector_type
+from kernel_gen.codegen.cpu.vectors.types import vector_type
 from kernel_gen.ir.dtype import DType
 
 

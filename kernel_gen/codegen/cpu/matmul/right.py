@@ -11,8 +11,8 @@ from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.fused import join_halves
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
-from kernel_gen.codegen.cpu.scope import Binding, Scope
-from kernel_gen.codegen.cpu.vectypes import store_function
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
+from kernel_gen.codegen.cpu.vectors.types import store_function
 
 
 def right_function(frame: Frame, section: int) -> str:

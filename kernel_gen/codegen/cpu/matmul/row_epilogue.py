@@ -19,15 +19,15 @@ import math
 from dataclasses import dataclass, replace
 
 from kernel_gen.codegen.cpu.axes import elems, extent
-from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
 from kernel_gen.codegen.cpu.matmul.frame import Frame
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.tiling import Tiling
-from kernel_gen.codegen.cpu.rowconfig import RowConfig
-from kernel_gen.codegen.cpu.rows import RowEmitter
+from kernel_gen.codegen.cpu.reductions.keep import POLICIES, Kept, kept_values
+from kernel_gen.codegen.cpu.reductions.rowconfig import RowConfig
+from kernel_gen.codegen.cpu.reductions.rows import RowEmitter
 from kernel_gen.codegen.cpu.scratch import Scratch
-from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.vectors.types import Lanes
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStatement, Linear, Poly, flatten
 from kernel_gen.codegen.flat.phases import Phase, plan_phases
 from kernel_gen.errors import Refusal

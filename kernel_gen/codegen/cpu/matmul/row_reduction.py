@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.frame import Frame
-from kernel_gen.codegen.cpu.scope import Binding, Scope
-from kernel_gen.codegen.cpu.value import Value
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.value import Value
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Axis, Reduce
 

@@ -7,7 +7,7 @@ the row (one-hot targets, causal masks), and truth values that pass through inte
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.ops import COMPARE
+from kernel_gen.codegen.cpu.statements.ops import COMPARE
 from kernel_gen.codegen.flat.linear import FlatNest
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm, Index

@@ -7,8 +7,8 @@ the kernel returns an error.
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu.conversions import Conversions
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C
+from kernel_gen.codegen.cpu.statements.conversions import Conversions
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 

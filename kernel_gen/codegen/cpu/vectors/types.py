@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vecbytes import bytes_to_i32, i32_to_bytes
-from kernel_gen.codegen.cpu.vecnames import SCALAR_C as SCALAR_C
-from kernel_gen.codegen.cpu.vecnames import vector_type as vector_type
+from kernel_gen.codegen.cpu.vectors.bytes import bytes_to_i32, i32_to_bytes
+from kernel_gen.codegen.cpu.vectors.names import SCALAR_C as SCALAR_C
+from kernel_gen.codegen.cpu.vectors.names import vector_type as vector_type
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.target import Target
 

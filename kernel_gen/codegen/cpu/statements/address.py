@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.value import Value
 from kernel_gen.codegen.flat.linear import Linear, dim_text
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, Term, ValueTerm

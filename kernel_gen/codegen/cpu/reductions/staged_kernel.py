@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import kernel_source
-from kernel_gen.codegen.cpu.phaseloops import emit_phase
-from kernel_gen.codegen.cpu.rowconfig import RowConfig
-from kernel_gen.codegen.cpu.rows import RowEmitter
+from kernel_gen.codegen.cpu.reductions.phaseloops import emit_phase
+from kernel_gen.codegen.cpu.reductions.rowconfig import RowConfig
+from kernel_gen.codegen.cpu.reductions.rows import RowEmitter
+from kernel_gen.codegen.cpu.reductions.staging import StagedPhase, StagedPlan
 from kernel_gen.codegen.cpu.scratch import Scratch
-from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan
+from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, Lanes
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, Lanes
 from kernel_gen.codegen.flat.linear import FlatNest
 from kernel_gen.codegen.source import KernelSource
 

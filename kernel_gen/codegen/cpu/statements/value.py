@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
 from kernel_gen.ir.dtype import DType
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.conversions import Conversions
-from kernel_gen.codegen.cpu.floats import (
+from kernel_gen.codegen.cpu.statements.conversions import Conversions
+from kernel_gen.codegen.cpu.statements.floats import (
     divided_by_scalar,
     extreme_or_nan,
     float_text,
     math_function,
     power,
 )
-from kernel_gen.codegen.cpu.integers import integer_text
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C
+from kernel_gen.codegen.cpu.statements.integers import integer_text
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 

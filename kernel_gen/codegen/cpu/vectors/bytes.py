@@ -4,7 +4,7 @@ processor has an instruction or two."""
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vecnames import vector_type
+from kernel_gen.codegen.cpu.vectors.names import vector_type
 from kernel_gen.ir.dtype import DType
 
 _WIDEN = {4: ("__SSE4_1__", "128"), 8: ("__AVX2__", "256"), 16: ("__AVX512F__", "512")}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kernel_gen.codegen.cpu.crossing import crossable
-from kernel_gen.codegen.cpu.keep import POLICIES, Kept, kept_values
-from kernel_gen.codegen.cpu.staging import StagedPhase, StagedPlan, staged_plan
-from kernel_gen.codegen.cpu.vectypes import Lanes, pick_lanes
+from kernel_gen.codegen.cpu.reductions.crossing import crossable
+from kernel_gen.codegen.cpu.reductions.keep import POLICIES, Kept, kept_values
+from kernel_gen.codegen.cpu.reductions.staging import StagedPhase, StagedPlan, staged_plan
+from kernel_gen.codegen.cpu.vectors.types import Lanes, pick_lanes
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStore, flatten
 from kernel_gen.codegen.flat.moments import has_moments, one_pass
 from kernel_gen.codegen.flat.simplify import simplify

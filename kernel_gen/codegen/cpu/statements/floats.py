@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernel_gen.codegen.cpu import vecmath
-from kernel_gen.codegen.cpu.conversions import Conversions
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import compute_c
+from kernel_gen.codegen.cpu.statements.conversions import Conversions
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors import math as vecmath
+from kernel_gen.codegen.cpu.vectors.types import compute_c
 from kernel_gen.ir.dtype import DType
 
 

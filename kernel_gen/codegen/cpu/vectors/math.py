@@ -1,6 +1,6 @@
 """Math functions of kernels, on vectors and scalars of f32 and f64.
 
-f32: own vector code (`vecmath_f32`). Rounding, sqrt, abs: instructions, through loops over lanes
+f32: own vector code (`math_f32`). Rounding, sqrt, abs: instructions, through loops over lanes
 that compilers turn into one. Everything else: the C library's function for each lane.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vecmath_f32 import DEPENDS, F32_TEXT
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, vector_type
+from kernel_gen.codegen.cpu.vectors.math_f32 import DEPENDS, F32_TEXT
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, vector_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.address import Addresses
-from kernel_gen.codegen.cpu.ops import OpWriter
-from kernel_gen.codegen.cpu.scope import Scope
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import can_stream, scalar_store, store_function
+from kernel_gen.codegen.cpu.statements.address import Addresses
+from kernel_gen.codegen.cpu.statements.ops import OpWriter
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.types import can_stream, scalar_store, store_function
 from kernel_gen.codegen.flat.linear import FlatStore
 from kernel_gen.ir.dtype import DType
 

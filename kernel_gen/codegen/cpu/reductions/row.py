@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.rowconfig import RowConfig
-from kernel_gen.codegen.cpu.rowspace import (
+from kernel_gen.codegen.cpu.reductions.rowconfig import RowConfig
+from kernel_gen.codegen.cpu.reductions.rowspace import (
     AHEAD,
     by_contiguity,
     first_ahead,
@@ -30,9 +30,9 @@ from kernel_gen.codegen.cpu.rowspace import (
     streamed,
     unrolls,
 )
-from kernel_gen.codegen.cpu.staged_kernel import staged_kernel
-from kernel_gen.codegen.cpu.staging import StagedPhase
-from kernel_gen.codegen.cpu.vectypes import Lanes
+from kernel_gen.codegen.cpu.reductions.staged_kernel import staged_kernel
+from kernel_gen.codegen.cpu.reductions.staging import StagedPhase
+from kernel_gen.codegen.cpu.vectors.types import Lanes
 from kernel_gen.codegen.flat.linear import FlatNest
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal

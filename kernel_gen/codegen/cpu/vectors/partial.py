@@ -7,8 +7,15 @@ every second    p[0] p[1] … p[6]                    ->  p[0] p[2] p[4] p[6]
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vecnames import SCALAR_C, vector_type
-from kernel_gen.codegen.cpu.vectypes import INTEGER, Lanes, masked_move, tag, value_type, widened
+from kernel_gen.codegen.cpu.vectors.names import SCALAR_C, vector_type
+from kernel_gen.codegen.cpu.vectors.types import (
+    INTEGER,
+    Lanes,
+    masked_move,
+    tag,
+    value_type,
+    widened,
+)
 from kernel_gen.ir.dtype import DType
 
 

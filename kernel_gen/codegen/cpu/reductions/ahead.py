@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.address import Addresses
-from kernel_gen.codegen.cpu.keep import Kept, is_cheap
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.reductions.keep import Kept, is_cheap
+from kernel_gen.codegen.cpu.statements.address import Addresses
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest
 from kernel_gen.codegen.flat.phases import Phase, closure, reductions, stage_roots
 from kernel_gen.ir.loopnest import Compute

@@ -13,13 +13,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.accumulate import Accumulator
-from kernel_gen.codegen.cpu.emit import Emitter
 from kernel_gen.codegen.cpu.frame import Part, split_over_threads
-from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.reductions.accumulate import Accumulator
 from kernel_gen.codegen.cpu.scratch import Scratch
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
 from kernel_gen.codegen.flat.linear import FlatNest
 from kernel_gen.codegen.flat.moments import MOMENT
 from kernel_gen.codegen.flat.phases import Phase

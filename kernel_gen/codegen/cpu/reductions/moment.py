@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.accumulate import Accumulator
-from kernel_gen.codegen.cpu.ops import OpWriter
-from kernel_gen.codegen.cpu.value import Value, literal_text
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C
+from kernel_gen.codegen.cpu.reductions.accumulate import Accumulator
+from kernel_gen.codegen.cpu.statements.ops import OpWriter
+from kernel_gen.codegen.cpu.statements.value import Value, literal_text
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
 from kernel_gen.ir.dtype import DType
 
 _PARTS = ("", "_s", "_k", "_n")

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kernel_gen.codegen.cpu.address import Addresses
-from kernel_gen.codegen.cpu.narrow import cast_source, compared_position
-from kernel_gen.codegen.cpu.ops import COMPARE, OpWriter
-from kernel_gen.codegen.cpu.reads import Reader
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.address import Addresses
+from kernel_gen.codegen.cpu.statements.narrow import cast_source, compared_position
+from kernel_gen.codegen.cpu.statements.ops import COMPARE, OpWriter
+from kernel_gen.codegen.cpu.statements.reads import Reader
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.statements.writes import Writer
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, Lanes, vector_type
-from kernel_gen.codegen.cpu.writes import Writer
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, Lanes, vector_type
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStore, flat_operands, own_axes
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType

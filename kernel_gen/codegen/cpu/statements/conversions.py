@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.statements.value import Value, literal_text
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.value import Value, literal_text
-from kernel_gen.codegen.cpu.vecbytes import bytes_to_i32, i32_to_bytes
-from kernel_gen.codegen.cpu.vectypes import (
+from kernel_gen.codegen.cpu.vectors.bytes import bytes_to_i32, i32_to_bytes
+from kernel_gen.codegen.cpu.vectors.types import (
     SCALAR_C,
     Lanes,
     compute_c,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kernel_gen.codegen.cpu.value import Value
+from kernel_gen.codegen.cpu.statements.value import Value
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.index import ValueTerm
 

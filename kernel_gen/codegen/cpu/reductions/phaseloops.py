@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernel_gen.codegen.cpu.frame import Part, split_over_threads
-from kernel_gen.codegen.cpu.rows import RowEmitter
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.reductions.rows import RowEmitter
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatNest
 
 _ENOUGH_TASKS = 64  # rows beyond which further outer axes become plain loops inside a task

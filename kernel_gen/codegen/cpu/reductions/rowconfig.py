@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.keep import Kept
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.reductions.keep import Kept
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.accumulators import StageAccumulators
-from kernel_gen.codegen.cpu.ahead import fetch_ahead
-from kernel_gen.codegen.cpu.crossing import Crossing
-from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.keep import Kept
-from kernel_gen.codegen.cpu.rowconfig import RowConfig, RowUnit
-from kernel_gen.codegen.cpu.scope import Binding, Scope
+from kernel_gen.codegen.cpu.reductions.accumulators import StageAccumulators
+from kernel_gen.codegen.cpu.reductions.ahead import fetch_ahead
+from kernel_gen.codegen.cpu.reductions.crossing import Crossing
+from kernel_gen.codegen.cpu.reductions.keep import Kept
+from kernel_gen.codegen.cpu.reductions.rowconfig import RowConfig, RowUnit
 from kernel_gen.codegen.cpu.scratch import Scratch
-from kernel_gen.codegen.cpu.value import Value
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
+from kernel_gen.codegen.cpu.statements.value import Value
 from kernel_gen.codegen.flat.phases import Phase, Stage, closure, reductions, stage_roots
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.address import Addresses, is_affine
-from kernel_gen.codegen.cpu.ops import OpWriter
-from kernel_gen.codegen.cpu.scope import Scope
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vecreads import every_second, window_load
-from kernel_gen.codegen.cpu.vectypes import load_function, scalar_load, vector_type
+from kernel_gen.codegen.cpu.statements.address import Addresses, is_affine
+from kernel_gen.codegen.cpu.statements.ops import OpWriter
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.partial import every_second, window_load
+from kernel_gen.codegen.cpu.vectors.types import load_function, scalar_load, vector_type
 from kernel_gen.codegen.flat.linear import FlatLoad, dim_text
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Guard

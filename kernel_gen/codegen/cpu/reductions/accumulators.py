@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from kernel_gen.codegen.cpu.accumulate import Accumulator
-from kernel_gen.codegen.cpu.emit import Emitter
-from kernel_gen.codegen.cpu.moment import Moment
-from kernel_gen.codegen.cpu.scope import Scope
+from kernel_gen.codegen.cpu.reductions.accumulate import Accumulator
+from kernel_gen.codegen.cpu.reductions.moment import Moment
 from kernel_gen.codegen.cpu.scratch import Scratch
-from kernel_gen.codegen.cpu.value import Value
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, vector_type
+from kernel_gen.codegen.cpu.statements.emit import Emitter
+from kernel_gen.codegen.cpu.statements.scope import Scope
+from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, vector_type
 from kernel_gen.codegen.flat.moments import MOMENT
 from kernel_gen.codegen.flat.phases import Stage
 from kernel_gen.errors import InternalError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.ops import OpWriter
-from kernel_gen.codegen.cpu.value import Value, literal_text
-from kernel_gen.codegen.cpu.vectypes import SCALAR_C, value_type, vector_type
+from kernel_gen.codegen.cpu.statements.ops import OpWriter
+from kernel_gen.codegen.cpu.statements.value import Value, literal_text
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, value_type, vector_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Contract, Reduce
