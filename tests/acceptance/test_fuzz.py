@@ -101,3 +101,9 @@ def test_a_run_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.Monkey
     assert again.tried["graph"] == 5
     assert "6 graphs, 1 failed: [3]" in again.summary()
     assert Run(tmp_path, ["x86-64"], 2, resume=False).done == set()
+
+
+def test_a_product_reads_rows_along_an_axis_that_a_view_has_split(kept_compiler: Compiler) -> None:
+    """Seed 2998: a left operand in place at (13·i + j) // 17, which named no known function."""
+    found = check_cases([fuzz_case(2998)], host_target("x86-64"), kept_compiler)
+    assert found.failures == {}

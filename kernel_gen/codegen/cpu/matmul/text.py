@@ -20,9 +20,10 @@ def _term_text(term: Term, coeff: int) -> str:
         case AxisTerm(axis):
             text = axis
         case FloorDiv(inner, divisor):
-            text = f"gaf_mm_div({index_text(inner)}, {divisor})"
+            inside = index_text(inner)
+            text = f"({inside} / {divisor} - ({inside} % {divisor} < 0))"
         case Mod(inner, divisor):
-            text = f"gaf_mm_mod({index_text(inner)}, {divisor})"
+            text = f"(({index_text(inner)} % {divisor} + {divisor}) % {divisor})"
         case _:
             raise AssertionError("offsets of direct operands hold no indirect terms")
     return text if coeff == 1 else f"{coeff}ll * {text}"
