@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from kernel_gen.codegen.cpu import vecmath
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectors import math as vecmath
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
