@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from graph_autofusion.module import OptimizedModule
-from graph_autofusion.options import Options, parse_options
+from graph_autofusion.options import Options, parse_mapping
 
 
 class _Lifted(torch.nn.Module):
@@ -81,8 +81,11 @@ def autofusion(
     mode: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """The backend. `options` takes the keyword arguments of `gaf.optimize`; `mode` is ignored."""
-    return _Compiled(graph, example_inputs, parse_options(**(options or {})))
+    """The backend. `options` takes the keyword arguments of `gaf.optimize`; `mode` is ignored.
+
+    Raises InvalidInput for other options.
+    """
+    return _Compiled(graph, example_inputs, parse_mapping(options or {}))
 
 
 def _copy(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:

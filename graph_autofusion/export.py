@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from graph_autofusion.report import FusionReport, GroupReport, report_of
+from graph_autofusion.report import FusionReport, GroupReport, generated_rate, report_of, why_unused
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.dot import plan_to_dot
@@ -31,7 +32,8 @@ def _parts(subject: object) -> tuple[Plan, FusionReport]:
 
 
 def print_graph(subject: object, file: TextIO | None = None) -> None:
-    """Prints which ops became one kernel, with times in microseconds, and what was refused.
+    """Prints which ops became one kernel, with times, and what was refused; first of all, whether
+    the plan is not used because it is no gain. Equal groups without a time share a line.
 
     `subject` is what `optimize` or `load` returned, or a Plan. Raises InvalidInput without a plan.
     """
@@ -39,18 +41,18 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    _, report = _parts(subject)
+    plan, report = _parts(subject)
     table = Table()
     for column in ("#", "ops", "runs as"):
         table.add_column(column)
-    table.add_column("simulated µs" if report.simulated else "µs", justify="right")
+    table.add_column("simulated time" if report.simulated else "time", justify="right")
     if report.simulated:
         table.add_column("bounding pipe")
-    for number, group in enumerate(report.groups):
-        time = "" if group.measured_us is None else f"{group.measured_us:.1f}"
+    for number, group, count in _folded(report.groups):
+        time = "" if group.measured_us is None else _show_us(group.measured_us)
         cells: list[str | Text] = [
             str(number),
-            Text(" + ".join(group.ops)),
+            Text(_ops(group, count)),
             Text(group.template),
             time,
         ]
@@ -58,9 +60,12 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
             cells.append(_busiest(group))
         table.add_row(*cells)
     console = Console(file=file)
+    if why := why_unused(plan):
+        told = f"not used, no gain: gaf.optimize runs the model itself, as {why}"
+        console.print(Text(told), soft_wrap=True)
     console.print(Text(f"plan {report.key}"), soft_wrap=True)
     console.print(table)
-    console.print(Text(_summary(report)), soft_wrap=True)
+    console.print(Text(_summary(plan, report)), soft_wrap=True)
     for line in report.unfused_lines:
         console.print(Text(line), soft_wrap=True)
 
@@ -70,16 +75,44 @@ def _busiest(group: GroupReport) -> str:
     return "" if name is None else f"{name} {dict(group.pipes)[name]:.0%}"
 
 
-def _summary(report: FusionReport) -> str:
+def _folded(groups: Sequence[GroupReport]) -> list[tuple[int, GroupReport, int]]:
+    """(number of the first, group, how many): groups that were not timed and look the same are one
+    line; each timed one has its own."""
+    first: dict[object, int] = {}
+    counts: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        key = number if group.measured_us is not None else (group.ops, group.template)
+        place = first.setdefault(key, number)
+        counts[place] = counts.get(place, 0) + 1
+    return [(number, groups[number], count) for number, count in counts.items()]
+
+
+def _ops(group: GroupReport, count: int) -> str:
+    text = " + ".join(group.ops)
+    if count == 1:
+        return text
+    return f"{text} ×{count}" if len(group.ops) == 1 else f"({text}) ×{count}"
+
+
+def _show_us(value: float, kind: str = "") -> str:
+    """Microseconds for people, `kind` in front of the unit: 9999.0 µs, 12.3 ms, 1.25 s."""
+    if value < 1e4:
+        return f"{value:.1f} {kind}µs"
+    return f"{value / 1e3:.1f} {kind}ms" if value < 1e6 else f"{value / 1e6:.2f} {kind}s"
+
+
+def _summary(plan: Plan, report: FusionReport) -> str:
+    if report.measured_us is None or report.baseline_us is None:
+        return f"fusion rate {report.fusion_rate:.0%}"
+    kind = "simulated " if report.simulated else ""
+    after, before = _show_us(report.measured_us, kind), _show_us(report.baseline_us, kind)
+    if why_unused(plan):
+        text = f"fusion rate {generated_rate(plan):.0%}"
+        return f"{text}, {before} by the framework, {after} by the plan" if plan.kernels else text
     text = f"fusion rate {report.fusion_rate:.0%}"
-    if report.speedup is not None:
-        before = "one kernel per op" if report.simulated else "before"
-        unit = "simulated µs" if report.simulated else "µs"
-        text += (
-            f", {report.baseline_us:.1f} {unit} {before}, {report.measured_us:.1f} {unit} after, "
-            f"speedup {report.speedup:.2f}x"
-        )
-    return text
+    name = "one kernel per op" if report.simulated else "before"
+    text += f", {before} {name}, {after} after"
+    return text if report.speedup is None else f"{text}, speedup {report.speedup:.2f}x"
 
 
 def export_graph(subject: object, path: str | Path) -> Path:

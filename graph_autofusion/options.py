@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,6 +94,15 @@ def parse_options(
         numerics=_parse_numerics(numerics),
         strict=_parse_flag("strict", strict),
     )
+
+
+def parse_mapping(options: Mapping[str, Any]) -> Options:
+    """`parse_options` of a mapping; raises InvalidInput for a name that is none of its own."""
+    known = [name for name in inspect.signature(parse_options).parameters if name != "environ"]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise InvalidInput(f"option {unknown[0]!r:.100}: expected one of {', '.join(known)}")
+    return parse_options(**options)
 
 
 def _parse_flag(name: str, value: object) -> bool:

@@ -22,7 +22,7 @@ from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.poller import Poller
 from graph_autofusion.program import Program, Ready
 from graph_autofusion.progress import waiting
-from graph_autofusion.report import fallback_report, report_of
+from graph_autofusion.report import fallback_report, report_of, why_unused
 from graph_autofusion.resolution import Accepts, PlanSource, Resolution
 from kernel_gen.errors import GafError, InvalidInput
 from kernel_gen.frontend import Captured, capture
@@ -182,17 +182,15 @@ class Programs:
             return
         report = report_of(plan, found.cache, tuned_now=found.cache == "tuned")
         program.plan, program.report = plan, report
-        if _is_loss(plan):
-            program.report = replace(
-                report, reason="the plan is no gain over the framework: the model runs itself"
-            )
+        if why := why_unused(plan):
+            program.report = replace(report, reason=f"no gain, the model runs itself: {why}")
         elif reason := self._bind(program):
             raise InvalidInput(f"the plan does not fit the model's weights: {reason}")
 
     def _bind(self, program: Program) -> str:
         """Packs the weights as they are now; if the model no longer fits the plan, says why."""
         captured, plan = program.captured, program.plan
-        if plan is None or captured is None or _is_loss(plan):
+        if plan is None or captured is None or why_unused(plan):
             program.ready = Ready(ModelGuard(self.module))
             return ""
         try:
@@ -204,13 +202,6 @@ class Programs:
         guard.watch_only(bound.snapshots)
         program.ready = Ready(guard, captured, bound)
         return ""
-
-
-def _is_loss(plan: Plan) -> bool:
-    """Whether the model itself is faster: the plan fuses nothing, or was measured to be slower."""
-    summary = plan.summary
-    slower = summary.measured_us > summary.baseline_us
-    return not summary.improved and (slower or not plan.kernels)
 
 
 def _always(plan: Plan) -> bool:

@@ -109,6 +109,24 @@ def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionRepor
     )
 
 
+def why_unused(plan: Plan) -> str:
+    """Why the model runs itself though there is `plan`; empty for a plan that `optimize` runs."""
+    summary = plan.summary
+    if summary.improved:
+        return ""
+    if not plan.kernels:
+        return "every group is the framework's"
+    if summary.measured_us > summary.baseline_us:
+        return "the plan is not faster than the framework"
+    return ""
+
+
+def generated_rate(plan: Plan) -> float:
+    """The fusion rate of our kernels: what shares a call of the framework counts as unfused."""
+    ours = [group for group in plan.cover.groups if not isinstance(group, FrameworkGroup)]
+    return Sharing(plan.program, plan.layout.folded).rate(ours)
+
+
 def fallback_report(reason: str, key: str = "", cache: str = "fallback") -> FusionReport:
     """The report of a program that the framework runs."""
     return FusionReport(cache=cache, reason=reason, key=key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -17,14 +18,34 @@ import graph_autofusion.cli.repro as repro
 import graph_autofusion.cli.server as server
 import graph_autofusion.cli.trust as trust
 import graph_autofusion.cli.tune as tune
+from graph_autofusion import __version__
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 
 app = typer.Typer(
     name="gaf",
-    help="Search for the fastest way to fuse, tile and run a tensor program.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"gaf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def gaf(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="print the version and end"
+        ),
+    ] = False,
+) -> None:
+    """Search for the fastest way to fuse, tile and run a tensor program."""
+
+
 app.command("demo")(demo.demo)
 app.command("tune")(tune.tune)
 app.command("submit")(remote.submit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import typer
@@ -19,12 +20,16 @@ from graph_autofusion.cli.output import (
 )
 from graph_autofusion.cli.tune import Device, Dims, Numerics, Rules, Seconds, Trials, What
 from graph_autofusion.client import Client
+from graph_autofusion.export import print_graph
 from graph_autofusion.job import Job
 from graph_autofusion.options import rules_text
 from graph_autofusion.progress import tuning_progress, waiting
+from graph_autofusion.report import report_of
 from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget, JobState
+from kernel_gen.runtime.bundle_format import shown_plan
 from kernel_gen.runtime.key import PlanKey
+from kernel_gen.runtime.plan import Plan
 
 
 def submit(
@@ -58,17 +63,36 @@ def submit(
             with tuning_progress(budget) as on_event:
                 for event in job.events():
                     on_event(event)
-        _print_job(job, as_json)
+        plan = _plan_of(client, job) if wait else None
+        _print_job(job, service, as_json, plan)
         if wait and job.state is not JobState.DONE:
             raise typer.Exit(1)
 
 
-def _print_job(job: Job, as_json: bool) -> None:
+def _plan_of(client: Client, job: Job) -> Plan | None:
+    """The plan of a job that has ended, to be read: its signer need not be trusted for that."""
+    plan_id = job.details["plan"]
+    if plan_id is None:
+        return None
+    with waiting("fetching the plan"):
+        files = client.bundle(plan_id)
+    return shown_plan(files)
+
+
+def _print_job(job: Job, service: str, as_json: bool, plan: Plan | None = None) -> None:
+    """The job, where its dashboard page is, and of a plan what `gaf tune` shows."""
+    page = f"{service.rstrip('/')}/jobs/{job.id}"
     if as_json:
-        print_json(job.details)
+        told = {} if plan is None else {"report": json.loads(report_of(plan, "hit").to_json())}
+        print_json({**job.details, "dashboard": page, **told})
         return
     print_line(f"job {job.id}: {job.state}")
-    print_line(f"key {job.key}")
+    print_line(f"dashboard {page}")
+    if plan is None:
+        print_line(f"key {job.key}")
+    else:
+        print_line(f"plan id {job.details['plan']}")
+        print_graph(plan)
     if job.details.get("error"):
         error = job.details["error"]
         print_line(f"{error['message']} [{error['code']}]")
@@ -111,7 +135,7 @@ def jobs(
             job = client.job(job_id)
             if cancel:
                 job.cancel()
-            _print_job(job, as_json)
+            _print_job(job, service, as_json)
         return
     with asking(service, api_key) as client:
         rows = [_job_row(job.details) for job in client.jobs(state, limit)]

@@ -51,6 +51,13 @@ def _load(text: str, dims: Sequence[str]) -> Subject:
         return Subject(read_graph(path))
     if ":" in text and not path.is_file():
         return _capture(text)
+    if path.suffix == ".py":
+        raise InvalidInput(
+            f"name the function: {text}:build, where build takes nothing and returns (model, "
+            "example_inputs)"
+            if path.is_file()
+            else f"{text}: no such file"
+        )
     if not path.suffix:
         raise InvalidInput(f"{text!r}: expected {HELP}")
     return _read_model(path, _extents(dims))
@@ -113,6 +120,8 @@ def _import(name: str) -> ModuleType:
 
 def _import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.exists():
+        raise InvalidInput(f"{path}: no such file")
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidInput(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)

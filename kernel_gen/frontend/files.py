@@ -18,7 +18,7 @@ from kernel_gen.errors import InvalidInput, Unavailable, UnsupportedModel
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.ir.serialize import read_graph
 
-KINDS = (".onnx", ".pt2", ".json", ".pt", ".pth", ".ts")
+KINDS = (".onnx", ".pt2", ".json")
 _MOST_EXAMPLE_BYTES = 4 << 30  # of an input that is made up because a file only names its shape
 _THROUGH_ONNX = "convert it to ONNX with {tool} and pass the .onnx file"
 _ADVICE = {

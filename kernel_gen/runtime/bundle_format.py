@@ -127,6 +127,16 @@ def verified_plan(manifest: Manifest, content: Mapping[str, bytes]) -> Plan:
         data = content[record.path]
         if len(data) != record.nbytes or _sha256(data) != record.sha256:
             raise UntrustedBundle(f"{record.path} of the bundle was altered")
+    return shown_plan(content)
+
+
+def shown_plan(content: Mapping[str, bytes]) -> Plan:
+    """The plan of a bundle's files, to be looked at: whoever signed it, it may not be run.
+
+    Raises InvalidInput if there is none or this version cannot read it.
+    """
+    if PLAN not in content:
+        raise InvalidInput(f"the bundle has no {PLAN}")
     objects = {path[8:-3]: data for path, data in content.items() if path.startswith("objects/")}
     return plan_from_json(content[PLAN], objects)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,11 @@ def test_the_queue_of_a_tenant_has_a_limit_of_its_own(gaf: Gaf, home: Path) -> N
             store.jobs.create(samples.request(samples.graph(5)), samples.key(samples.graph(5)))
 
 
+def test_the_version_is_that_of_the_package(gaf: Gaf) -> None:
+    found = gaf("--version")
+    assert (found.code, found.output) == (0, f"gaf {gaf_api.__version__}\n")
+
+
 def test_help_lists_the_commands(gaf: Gaf) -> None:
     for arguments in ((), ("--help",), ("db", "--help"), ("tune", "--help")):
         assert "Usage" in "".join((gaf(*arguments).output, gaf(*arguments).errors))
@@ -135,7 +142,11 @@ def test_the_script_as_a_process(home: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
-def test_ctrl_c_ends_with_130(home: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service(
+    home: Path, number: signal.Signals
+) -> None:
+    """As a terminal does it: to the whole process group. The job is not claimed before Ray runs."""
     (home / "model.py").write_text(FACTORY)
     store = home / "store.sqlite"
     child = subprocess.Popen(
@@ -147,19 +158,39 @@ def test_ctrl_c_ends_with_130(home: Path) -> None:
             "200",
             "--store",
             f"sqlite:///{store}",
+            "--json",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
         env={**os.environ},
+        start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not store.exists():
-        assert time.monotonic() < deadline
+    _wait_for_states(store, {"queued", "running"}, 120)
+    os.killpg(child.pid, number)
+    output, errors = child.communicate(timeout=60)
+    assert output == b""
+    if number == signal.SIGINT:
+        assert child.returncode == 130
+        (line,) = errors.decode().splitlines()
+        assert line.startswith("stopped; what was measured is kept")
+    _wait_for_states(store, {"cancelled"}, 60)
+
+
+def _wait_for_states(store: Path, states: set[str], seconds: float) -> None:
+    """Until the store has jobs, all in one of these states."""
+    deadline = time.monotonic() + seconds
+    while not (found := _states(store)) or not found <= states:
+        assert time.monotonic() < deadline, found
         time.sleep(0.1)
-    child.send_signal(signal.SIGINT)
-    child.communicate(timeout=60)
-    assert child.returncode == 130
+
+
+def _states(store: Path) -> set[str]:
+    try:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+            return {state for (state,) in connection.execute("SELECT state FROM jobs")}
+    except sqlite3.OperationalError:
+        return set()  # it is still made
 
 
 @pytest.mark.slow

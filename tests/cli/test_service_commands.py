@@ -55,6 +55,13 @@ def test_a_job_from_submit_to_revoke(
     assert plan_id in gaf("plans", "--limit", 5, *at).output
     done = gaf("submit", graph_file, "--wait", *at, "--json")
     assert (done.code, done.json["state"]) == (0, "done")
+    assert done.json["report"]["speedup"] == 2.0
+    assert service.http.get(done.json["dashboard"]).status_code == 200
+    shown = gaf("submit", graph_file, "--wait", *at)  # the service's key is not trusted here
+    assert (shown.code, shown.errors) == (0, "")
+    for line in (f"plan id {plan_id}", f"plan {key}", f"dashboard {service.url}/jobs/"):
+        assert line in shown.output
+    assert "2.0 µs before, 1.0 µs after, speedup 2.00x" in shown.output
     again = gaf("submit", graph_file, "--force", *at, "--json").json
     assert (again["state"], again["force"]) == ("queued", True)
     assert gaf("jobs", again["id"], "--cancel", *at).code == 0
@@ -112,7 +119,9 @@ def test_a_service_that_is_away_is_not_trusted(gaf: Gaf) -> None:
         (("submit", "torch:no_such_thing"), "has no callable"),
         (("submit", "torch.nn:Linear"), "cannot be called without arguments"),
         (("tune", "torch:get_num_threads"), "not (model, example_inputs)"),
-        (("tune", "/nowhere.py:build"), "is not a Python file"),
+        (("tune", "/nowhere.py:build"), "/nowhere.py: no such file"),
+        (("tune", "/nowhere.py"), "/nowhere.py: no such file"),
+        (("tune", f"{__file__}"), f"name the function: {__file__}:build"),
         (("tune", "torch:rand", "--numerics", "odd"), "'fast' or 'strict'"),
         (("nonsense",), "No such command"),
         (("jobs", "--limit", "0"), "--limit"),

@@ -31,9 +31,14 @@ def quick_plan(graph: Graph, compiler: Compiler, summary: SearchSummary = SUMMAR
     return assemble(graph, graph, key, cover, kernels, target, compiler, summary)
 
 
-def framework_plan(graph: Graph, compiler: Compiler, summary: SearchSummary) -> Plan:
-    """What a search publishes that measured no kernel."""
-    groups = [make_group(graph, (node,)) for node in range(len(graph.nodes))]
+def framework_plan(
+    graph: Graph,
+    compiler: Compiler,
+    summary: SearchSummary,
+    cut: Sequence[tuple[int, ...]] | None = None,
+) -> Plan:
+    """What a search publishes that measured no kernel; `cut` has the nodes of each call."""
+    groups = [make_group(graph, nodes) for nodes in cut or [(n,) for n in range(len(graph.nodes))]]
     cover = FusionPlan(
         tuple(FrameworkGroup(g.nodes, g.inputs, g.outputs, UNMEASURED, ".") for g in groups)
     )

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.exc import BackendCompilerFailed
 
 from graph_autofusion import programs
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import InputKind
 from tests.graph_autofusion.quick_plans import QuickSource
 
@@ -81,3 +83,12 @@ def test_a_graph_break_makes_two_programs(source: QuickSource) -> None:
     fast = torch.compile(program, backend="autofusion")
     torch.testing.assert_close(fast(x), program(x))
     assert len(source.asked) == 2
+
+
+def test_an_unknown_option_is_named_with_those_that_there_are() -> None:
+    fast = torch.compile(_model(), backend="autofusion", options={"budgte": 5})
+    with pytest.raises(BackendCompilerFailed) as raised, torch.no_grad():
+        fast(torch.randn(4, 8))
+    assert isinstance(raised.value.inner_exception, InvalidInput)
+    assert "option 'budgte': expected one of device, budget," in str(raised.value)
+    assert "environ" not in str(raised.value.inner_exception)

@@ -12,12 +12,14 @@ import torch
 from torch import nn
 
 import graph_autofusion as gaf
+from graph_autofusion.export import _folded, _ops, _show_us
+from graph_autofusion.report import GroupReport, report_of
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle import write
 from kernel_gen.runtime.plan import Plan, Unfused
 from kernel_gen.runtime.trust import Signer
-from tests.graph_autofusion.quick_plans import quick_plan
+from tests.graph_autofusion.quick_plans import SUMMARY, framework_plan, quick_plan
 
 
 def _model() -> nn.Module:
@@ -93,6 +95,58 @@ def test_ops_left_alone_for_one_reason_are_one_line(plan: Plan) -> None:
     gaf.print_graph(dataclasses.replace(plan, summary=summary), text)
     lines = [line for line in text.getvalue().splitlines() if line.startswith("not fused")]
     assert lines == ["not fused: linear ×2, add: A. [a]", "not fused: exp: B. [b]"]
+
+
+def _shown(plan: Plan) -> str:
+    text = io.StringIO()
+    gaf.print_graph(plan, text)
+    return text.getvalue()
+
+
+def test_print_graph_says_first_that_a_slower_plan_is_not_used(plan: Plan) -> None:
+    summary = dataclasses.replace(
+        plan.summary, improved=False, baseline_us=2e4, measured_us=3_000_000.0
+    )
+    lines = _shown(dataclasses.replace(plan, summary=summary)).splitlines()
+    assert lines[0].startswith("not used, no gain: gaf.optimize runs the model itself, as the plan")
+    assert "fusion rate 100%, 20.0 ms by the framework, 3.00 s by the plan" in lines
+    assert "speedup" not in "".join(lines)
+
+
+def test_print_graph_counts_nothing_as_fused_that_the_framework_runs(
+    gaf_compiler: Compiler,
+) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Conv2d(8, 8, 3), nn.Tanh()).eval()
+    graph = gaf.capture(model, torch.randn(1, 3, 16, 16))
+    summary = dataclasses.replace(SUMMARY, baseline_us=6.1)
+    plan = framework_plan(graph, gaf_compiler, summary, [(0, 1), (2, 3)])
+    assert report_of(plan, "hit").fusion_rate == 1.0  # the library applies the tanh
+    shown = _shown(plan)
+    assert shown.startswith("not used, no gain")
+    assert "as every group is the framework's\n" in shown
+    assert "fusion rate 0%\n" in shown
+    assert "speedup" not in shown
+    assert shown.count("│ (convolution + tanh) ×2 ") == shown.count("convolution +") == 1
+
+
+def test_print_graph_keeps_groups_that_were_timed_apart() -> None:
+    groups = (GroupReport(("add", "relu"), "flat", None),) * 3
+    timed = (GroupReport(("add", "relu"), "flat", 12_345.0),) * 2
+    assert [(n, count) for n, _, count in _folded((*groups, *timed, *groups))] == [
+        (0, 6),
+        (3, 1),
+        (4, 1),
+    ]
+    assert _ops(groups[0], 6) == "(add + relu) ×6"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.5 µs"), (9999.0, "9999.0 µs"), (12_345.0, "12.3 ms"), (2e6, "2.00 s")],
+)
+def test_long_times_are_shown_in_longer_units(value: float, text: str) -> None:
+    assert _show_us(value) == text
+    assert _show_us(value, "simulated ") == text.replace(" ", " simulated ")
 
 
 @pytest.mark.parametrize(
