@@ -7,6 +7,7 @@ the search and leaves a signed bundle in the bundle cache. Its events come back 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -27,14 +28,15 @@ from kernel_gen.records import JobRequest
 
 _GRACE_SECONDS = 20.0
 _MARK = "GAF_SEARCH"  # in the environment of all processes of one search
+log = logging.getLogger("graph_autofusion")
 
 
 def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event: OnEvent) -> None:
     """Runs the search for `request` and returns when its plan is in the bundle cache.
 
     `on_event` sees each event: a mapping with `kind` and the event's data. Ctrl-C cancels the
-    search (what it has found is kept) and is raised again. Raises Unavailable with the child's last
-    words where it fails.
+    search (what it has found is kept), is logged and raised again. Raises Unavailable with the
+    child's last words where it fails.
     """
     with Scratch("tune") as folder:
         graph_file, request_file = folder / "graph.json", folder / "request.json"
@@ -46,11 +48,15 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
             *("--cache", str(bundle_cache_root(store))),
             *("--graph", str(graph_file), "--request", str(request_file)),
         ]
-        with (folder / "log").open("w+b") as log:
-            _run(command, folder, log.fileno(), on_event)
+        with (folder / "log").open("w+b") as words:
+            try:
+                _run(command, folder, words.fileno(), on_event)
+            except KeyboardInterrupt:
+                log.warning("stopped; what was measured is kept and helps the next search")
+                raise
 
 
-def _run(command: list[str], folder: Path, log: int, on_event: OnEvent) -> None:
+def _run(command: list[str], folder: Path, words: int, on_event: OnEvent) -> None:
     reader, writer = os.pipe()
     mark = uuid.uuid4().hex
     # A process group of its own: Ctrl-C reaches the child through us, once. Another folder: Ray's
@@ -58,8 +64,8 @@ def _run(command: list[str], folder: Path, log: int, on_event: OnEvent) -> None:
     child = subprocess.Popen(
         [*command, "--events-fd", str(writer), "--parent", str(os.getpid())],
         stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
+        stdout=words,
+        stderr=words,
         pass_fds=(writer,),
         start_new_session=True,
         cwd=folder,
@@ -75,7 +81,7 @@ def _run(command: list[str], folder: Path, log: int, on_event: OnEvent) -> None:
         _kill_marked(mark)
         raise
     if status:
-        raise Unavailable(f"the tuner ended with status {status}: {_last_words(log)}")
+        raise Unavailable(f"the tuner ended with status {status}: {_last_words(words)}")
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -118,7 +124,7 @@ def _kill_marked(mark: str) -> None:
             continue  # it has ended, or is another user's
 
 
-def _last_words(log: int, limit: int = 2000) -> str:
-    size = os.fstat(log).st_size
-    text = os.pread(log, limit, max(0, size - limit)).decode(errors="replace").strip()
+def _last_words(words: int, limit: int = 2000) -> str:
+    size = os.fstat(words).st_size
+    text = os.pread(words, limit, max(0, size - limit)).decode(errors="replace").strip()
     return text.splitlines()[-1] if text else "no message"

@@ -4,7 +4,7 @@
 Opens (and upgrades) the private store, creates or joins the job of the request's key, runs it as a
 driver would, and puts the signed plan into the bundle cache. Events go to descriptor N as JSON
 lines: `kind` and the event's data. When the process PID that started this one ends, the search is
-cancelled.
+cancelled. A job that it has made never waits on without it: it ends done, failed or cancelled.
 
 Exit status: 0 the plan is in the cache; 2 invalid arguments or input; 3 something is unavailable
 here (a compiler, the cache); 4 the job failed; 130 cancelled by SIGINT or SIGTERM (trials are
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import socket
 import sys
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 
 from db.store import Store
 from kernel_gen.codec import from_json
@@ -43,7 +45,9 @@ from tuner.job_runner import JobRunner
 from tuner.store_archive import OnEvent
 
 _JOIN_SECONDS = 0.3
+_STOP_SECONDS = 0.2  # within which a stop is written down
 EXIT_INVALID, EXIT_UNAVAILABLE, EXIT_FAILED, EXIT_CANCELLED = 2, 3, 4, 130
+log = logging.getLogger(__name__)
 
 
 class LocalSearch:
@@ -58,10 +62,18 @@ class LocalSearch:
     def run(self, graph: Graph, request: JobRequest) -> Job:
         """The job in its final state; a done one's plan is in the cache."""
         self._store.graphs.put(graph)
-        key = self._key(graph, request)
-        job = self._store.jobs.create(request, key).job
+        with _OwnJobs(self._store, self._owner, self._stop) as own:
+            job = self._ended(self._key(graph, request), request, own)
+        job = self._store.jobs.get(job.id)
+        if job.state is JobState.DONE and job.plan_id is not None:
+            self._cache.put(self._store.plans.get(job.plan_id))
+        return job
+
+    def _ended(self, key: PlanKey, request: JobRequest, own: _OwnJobs) -> Job:
+        """The request's job when it has ended, or the search is stopped."""
+        job = own.create(request, key)
         if job.plan_id is not None and not self._runs_here(job.plan_id):
-            job = self._store.jobs.create(replace(request, force=True), key).job
+            job = own.create(replace(request, force=True), key)
         while not job.state.is_terminal and not self._stop.is_set():
             if job.state is JobState.QUEUED:
                 self._search(job)
@@ -70,9 +82,7 @@ class LocalSearch:
             self._store.queue.expire()  # a job whose process was killed waits again
             job = self._store.jobs.get(job.id)
             if job.state is JobState.CANCELLED and not self._stop.is_set():
-                job = self._store.jobs.create(request, key).job  # it was called off elsewhere
-        if job.state is JobState.DONE and job.plan_id is not None:
-            self._cache.put(self._store.plans.get(job.plan_id))
+                job = own.create(request, key)  # it was called off elsewhere
         return job
 
     def _runs_here(self, plan_id: str) -> bool:
@@ -93,6 +103,12 @@ class LocalSearch:
         )
 
     def _search(self, job: Job) -> None:
+        try:
+            self._claim_and_run(job)
+        except SystemExit:  # SIGTERM, while Ray starts under a handler of its own
+            self._stop.set()
+
+    def _claim_and_run(self, job: Job) -> None:
         with suppress(_Cancelled), self._device(job.request.device) as device:
             lease = self._store.queue.claim(self._owner, job_id=job.id)
             if lease is None:
@@ -114,6 +130,54 @@ class LocalSearch:
         if latest is not None:
             self._on_event("progress", json.loads(latest.data))
         self._stop.wait(_JOIN_SECONDS)
+
+
+class _OwnJobs:
+    """The jobs that a search has made. Nobody waits for them without it, so those that have not
+    ended are cancelled with it: by a mark in the store as soon as `stop` is set, which holds even
+    where this process is killed before it is done, and at the latest when the block is left."""
+
+    def __init__(self, store: Store, owner: str, stop: threading.Event) -> None:
+        self._store, self._owner, self._stop = store, owner, stop
+        self._ids: list[str] = []
+        self._left = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> _OwnJobs:
+        self._watcher.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._left.set()
+        self._watcher.join()
+        self._cancel()
+
+    def create(self, request: JobRequest, key: PlanKey) -> Job:
+        """The job in flight for `key`, which may be another's, or a new one."""
+        created = self._store.jobs.create(request, key)
+        if created.created:
+            self._ids.append(created.job.id)
+        return created.job
+
+    def _watch(self) -> None:
+        while not self._left.is_set():
+            if self._stop.wait(_STOP_SECONDS):
+                self._cancel()
+                return
+
+    def _cancel(self) -> None:
+        try:
+            for job_id in tuple(self._ids):
+                self._store.jobs.cancel(job_id)
+            if self._left.is_set():
+                self._store.queue.lose(self._owner)  # held still where an exception cut the work
+        except Unavailable as error:
+            log.warning("a search that ends here may wait in the store on: %s", error)
 
 
 class _Cancelled(Exception):

@@ -7,8 +7,9 @@ import hashlib
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,5 +182,52 @@ def test_a_search_that_another_process_calls_off_goes_on_here(tmp_path: Path) ->
         ours = search.run(graph, request)
         assert stop.is_set()
         assert ours.id != theirs.id
-        assert (ours.key, ours.state) == (theirs.key, JobState.QUEUED)
+        assert (ours.key, ours.state) == (theirs.key, JobState.CANCELLED)
         assert store.jobs.get(theirs.id).state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("ending", [SystemExit, Unavailable, ValueError])
+@pytest.mark.parametrize("held", [False, True])
+def test_a_search_that_is_cut_off_leaves_no_job_in_the_queue(
+    tmp_path: Path, ending: type[BaseException], held: bool
+) -> None:
+    graph = add_relu_graph()
+    request = JobRequest(graph.digest, "cpu", Budget(20.0, 2))
+    stop = threading.Event()
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+
+        class Search(local.LocalSearch):
+            def _claim_and_run(self, job: Job) -> None:
+                if held:
+                    assert store.queue.claim(self._owner, job_id=job.id) is not None
+                raise ending
+
+        search = Search(store, BundleCache(tmp_path / "bundles"), stop, lambda kind, data: None)
+        with suppress(ending):
+            search.run(graph, request)
+        assert stop.is_set() == (ending is SystemExit)
+        (job,) = store.jobs.list()
+        assert job.state is JobState.CANCELLED
+
+
+def test_a_stop_is_stored_at_once_and_leaves_the_jobs_of_others_alone(tmp_path: Path) -> None:
+    """What is stored before the search has ended holds if it is killed then."""
+    graph = add_relu_graph()
+    request = JobRequest(graph.digest, "cpu", Budget(20.0, 2))
+    key = plan_key(graph, host_target())
+    stop = threading.Event()
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+        store.graphs.put(graph)
+        with local._OwnJobs(store, "me", stop) as own:
+            mine = own.create(request, key)
+            assert store.queue.claim("me", job_id=mine.id) is not None
+            stop.set()
+            end = time.monotonic() + 30
+            while not store.jobs.get(mine.id).cancel_requested:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+        assert store.jobs.get(mine.id).state is JobState.CANCELLED
+        theirs = store.jobs.create(request, key).job
+        with local._OwnJobs(store, "me", stop) as own:
+            assert own.create(request, key).id == theirs.id
+        assert store.jobs.get(theirs.id).state is JobState.QUEUED

@@ -17,8 +17,10 @@ import torch
 from torch import nn
 
 import graph_autofusion as gaf
+from db.store import Store
 from graph_autofusion.options import Options
 from graph_autofusion.resolver import Resolver
+from kernel_gen.records import JobState
 from kernel_gen.runtime.bundle import TEMPORARY_PREFIX
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.xdist_group("ray")]
@@ -179,6 +181,9 @@ def test_ctrl_c_leaves_no_process_and_no_half_written_file(tmp_path: Path) -> No
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert output.strip() == "cancelled", errors
+    assert "stopped; what was measured is kept" in errors
+    with Store(_url(tmp_path)) as store:
+        assert {job.state for job in store.jobs.list()} <= {JobState.CANCELLED}
     _wait(lambda: _marked(mark) == [], 90, lambda: _marked(mark))
     left = [path for path in tmp_path.rglob("*") if TEMPORARY_PREFIX in path.name]
     assert left == []
