@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import os
 import secrets
@@ -31,6 +32,7 @@ _SAMPLES = 7
 _SAMPLE_SECONDS = 0.05
 _MOST_COPIED_BYTES = 1 << 30
 _FMA_UNITS = 2  # of a core: what the model counts cycles with
+_NOISE = 0.1  # share by which two measurements of one rate may differ on an idle machine
 
 
 def machine_of(target: Target) -> Machine:
@@ -62,6 +64,23 @@ def calibrate(target: Target) -> Machine:
         l3_gb_s=_copied_gb_s(together, min(within, beyond)),
         l2_gb_s_core=_copied_gb_s(alone, target.l2_bytes // 2),
     )
+
+
+def contradiction(target: Target, machine: Machine) -> str | None:
+    """How rates contradict each other, for people; None where they can all be true.
+
+    No cache is slower than what lies behind it: where one seems to be, other work on the machine
+    had its share of one measurement and not of the other.
+    """
+    levels = (
+        ("L2", machine.l2_gb_s_core * target.cores),
+        ("L3", machine.l3_gb_s),
+        ("memory", machine.memory_gb_s),
+    )
+    for (near, fast), (far, slow) in itertools.pairwise(levels):
+        if fast < (1 - _NOISE) * slow:
+            return f"{near} seems slower than {far} ({fast:.1f} and {slow:.1f} GB/s)"
+    return None
 
 
 def keep(target: Target, machine: Machine) -> Path:

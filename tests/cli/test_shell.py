@@ -72,8 +72,8 @@ def test_errors_leave_the_json_stream_empty(gaf: Gaf, command: tuple[str, ...]) 
 
 
 def test_progress_is_on_the_terminal_and_json_in_the_pipe(home: Path) -> None:
-    """`gaf calibrate --json` with standard error on a terminal."""
-    done, shown = on_terminal("calibrate", "--json")
+    """`gaf calibrate --json` with standard error on a terminal; tests make a machine busy."""
+    done, shown = on_terminal("calibrate", "--force", "--json")
     assert done.returncode == 0, shown
     assert set(json.loads(done.stdout)["rates"])
     assert "measuring this machine" in shown

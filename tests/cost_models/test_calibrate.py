@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cost_models.analytic import Machine
-from cost_models.calibrate import MEASURED, calibrate, keep, machine_of
+from cost_models.calibrate import MEASURED, calibrate, contradiction, keep, machine_of
 from cost_models.choose import model_for
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.runtime.host import host_target
@@ -45,6 +45,23 @@ def test_a_damaged_file_is_passed_over(text: str, caplog: pytest.LogCaptureFixtu
     keep(target, Machine()).write_text(text)
     assert machine_of(target) == Machine()
     assert "gaf calibrate" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({}, None),
+        ({"l3_gb_s": 20.0}, "L3 seems slower than memory (20.0 and 41.0 GB/s)"),
+        ({"l3_gb_s": 39.0}, None),  # as fast, but for noise
+        ({"l2_gb_s_core": 30.0}, "L2 seems slower than L3 (60.0 and 140.0 GB/s)"),
+        ({"l2_gb_s_core": 75.0}, None),  # two cores together
+    ],
+)
+def test_a_cache_is_not_slower_than_what_lies_behind_it(
+    rates: dict[str, float], expected: str | None
+) -> None:
+    target = dataclasses.replace(host_target(), cores=2)
+    assert contradiction(target, Machine(**rates)) == expected  # type: ignore[arg-type]
 
 
 def test_a_rate_that_is_none_is_refused() -> None:
