@@ -142,7 +142,7 @@ def test_the_script_as_a_process(home: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service(
     home: Path, number: signal.Signals
 ) -> None:

@@ -61,6 +61,12 @@ def case_of(graph: Graph, inputs: Sequence[np.ndarray] | None = None, seed: int 
     return GraphCase(graph, lowered, inputs)
 
 
+def is_one_kernel(graph: Graph) -> bool:
+    """Whether all nodes may share a kernel: too many statements keep a compiler busy."""
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    return not (isinstance(lowered, Refusal) and lowered.code == "group-too-large")
+
+
 def tensor(*shape: int, dtype: DType = F32) -> TensorType:
     return TensorType(dtype, shape)
 
