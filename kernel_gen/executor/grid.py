@@ -58,6 +58,12 @@ def closure(
     return found
 
 
+def reduced_axes(nest: LoopNest) -> frozenset[str]:
+    """Axes that some statement sums over."""
+    statements = [s for s in nest.statements if isinstance(s, Reduce | Contract)]
+    return frozenset(axis for statement in statements for axis in statement.axes)
+
+
 def reduce_cut(
     nest: LoopNest, reduce: Reduce, live: Live, ranges: Mapping[str, Range]
 ) -> tuple[str, int] | None:
@@ -103,7 +109,7 @@ def _store_axes(store: Store, live: Live) -> frozenset[str]:
 
 def _tile_sizes(nest: LoopNest, schedule: Tiling, extents: Mapping[str, int]) -> dict[str, int]:
     """Sizes of blocks along the axes that the schedule cuts."""
-    reduced = {a for s in nest.statements if isinstance(s, Reduce | Contract) for a in s.axes}
+    reduced = reduced_axes(nest)
     sizes: dict[str, int] = {}
     for tile in schedule.find("tile"):
         given = dict(tile.args)

@@ -61,9 +61,10 @@ def _from_inside(c: Lowering, value: Val, mode: str, amounts: Sequence[int]) -> 
 
 def _side(c: Lowering, value: Val, mode: str, dim: int, amount: int) -> Val | None:
     """What stands before dimension `dim` (a negative amount) or behind it; None for nothing."""
-    size, count = extent(c, value, dim), abs(amount)
+    count = abs(amount)
     if not count:
         return None
+    size = extent(c, value, dim)
     if mode == "replicate":
         edge = c.slice(value, dim, 0, 1) if amount < 0 else c.slice(value, dim, size - 1, size)
         return c.expand(edge, (*value.shape[:dim], count, *value.shape[dim + 1 :]))
