@@ -11,6 +11,7 @@ from kernel_gen.codegen.cpu.matmul import MatmulTemplate
 from kernel_gen.errors import Refusal
 from kernel_gen.executor.execute import execute
 from kernel_gen.ir.arrays import numpy_dtype
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
@@ -20,6 +21,14 @@ from kernel_gen.schedule.schedule import Choice, Point, Schedule
 from tests.codegen.matmul_nests import Array, operands
 
 TEMPLATE = MatmulTemplate()
+TYPES = [
+    (DType.BF16, DType.F32),
+    (DType.F16, DType.F32),
+    (DType.F64, DType.F64),
+    (DType.I32, DType.I32),
+    (DType.I64, DType.I64),
+]
+"""Storage type of the operands, and the type that is computed in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from kernel_gen.runtime.host import host_target
 from kernel_gen.schedule.schedule import Choice, Schedule
 from tests.codegen.kernel_bench import run_kernel
 from tests.codegen.matmul_nests import EPILOGUES, ROW_EPILOGUES, Case, build, operands, sections
-from tests.codegen.matmul_run import TEMPLATE, Bench, Check
+from tests.codegen.matmul_run import TEMPLATE, TYPES, Bench, Check
 
 PARTS = (1, 2, 5)
 
@@ -72,16 +72,7 @@ def test_epilogues_see_whole_sums(bench: Bench, epilogue: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("stored", "computed"),
-    [
-        (DType.BF16, DType.F32),
-        (DType.F16, DType.F32),
-        (DType.F64, DType.F64),
-        (DType.I32, DType.I32),
-        (DType.I64, DType.I64),
-    ],
-)
+@pytest.mark.parametrize(("stored", "computed"), TYPES)
 def test_types(bench: Bench, stored: DType, computed: DType) -> None:
     case = Case(20, 37, 51, stored=stored, computed=computed)
     nests = [build(replace(case, right=right)) for right in ("kn", "nk")]

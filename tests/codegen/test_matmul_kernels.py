@@ -27,7 +27,7 @@ from tests.codegen.matmul_nests import (
     build,
     sections,
 )
-from tests.codegen.matmul_run import TEMPLATE, Bench, Check
+from tests.codegen.matmul_run import TEMPLATE, TYPES, Bench, Check
 
 
 @pytest.fixture(scope="session")
@@ -212,16 +212,7 @@ def test_sums_wait_between_blocks_of_depth(bench: Bench) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("stored", "computed"),
-    [
-        (DType.BF16, DType.F32),
-        (DType.F16, DType.F32),
-        (DType.F64, DType.F64),
-        (DType.I32, DType.I32),
-        (DType.I64, DType.I64),
-    ],
-)
+@pytest.mark.parametrize(("stored", "computed"), TYPES)
 def test_dtypes(bench: Bench, stored: DType, computed: DType) -> None:
     case = Case(20, 37, 50, stored=stored, computed=computed)
     nests = [build(replace(case, right=right)) for right in ("kn", "nk")]
