@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.call import Call, shape_attr
 from kernel_gen.ir.emitter import Emitter
 from kernel_gen.ir.types import Shape, static_shape
@@ -136,9 +139,24 @@ def expand_std(e: Emitter, call: Call, operands: Operands) -> int:
 def _variance(e: Emitter, call: Call, x: int) -> int:
     """Σ (x - mean)² / max(n - correction, 0): NaN for a single element, as torch."""
     dims, correction = call.dims(), call.number("correction")
-    centred = _deviation(e, x, dims)
-    total = e.sum(e.op("mul", centred, centred), dims, keepdim=call.flag("keepdim"))
+    total = _squares(e, x, dims, keepdim=call.flag("keepdim"))
     return e.op("div", total, _freedom(e, x, dims, correction))
+
+
+def _squares(e: Emitter, x: int, dims: tuple[int, ...], *, keepdim: bool) -> int:
+    """Σ d² - (Σ d)² / n of d = x - mean.
+
+    The mean is rounded to its own size, not to the deviations'; the second term takes off what that
+    adds (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American
+    Statistician 37(3), 1983). An infinite sum of squares stays one, and no rounding leads below 0.
+    """
+    centred = _deviation(e, x, dims)
+    total = e.sum(e.op("mul", centred, centred), dims, keepdim=keepdim)
+    rest = e.sum(centred, dims, keepdim=keepdim)
+    excess = e.op("mul", rest, e.op("div", rest, _count(e, x, dims)))
+    largest = float(np.finfo(numpy_dtype(e.type(x).dtype).name).max)
+    finite = e.with_scalar("minimum", excess, largest)
+    return e.with_scalar("maximum", e.op("sub", total, finite), 0.0)
 
 
 def _freedom(e: Emitter, x: int, dims: tuple[int, ...], correction: float) -> int:

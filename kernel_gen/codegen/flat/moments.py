@@ -8,6 +8,15 @@
 
 A *moment* is Σ (x - mean of x)², whose accumulator finds the mean itself
 (`kernel_gen.codegen.cpu.reductions.moment`): nothing waits for the sum, and the data are read once.
+Where two passes take off what the mean's own rounding adds, the moment is there in place of the
+difference:
+
+    7 reduce sum 4 over r
+    8 compute div 7 3
+    9 compute mul 7 8
+   10 compute const most
+   11 compute minimum 9 10
+   12 compute sub 6 11          ->    12 reduce moment 0 over r
 """
 
 from __future__ import annotations
@@ -21,6 +30,7 @@ from kernel_gen.ir.graph import attrs
 from kernel_gen.ir.loopnest import Compute, Reduce
 
 MOMENT = "moment"
+_LARGE = 1e30  # keeps nothing but an infinity from being taken off
 
 
 def one_pass(nest: FlatNest) -> FlatNest:
@@ -38,11 +48,20 @@ def has_moments(nest: FlatNest) -> bool:
 
 
 def _moment(nest: FlatNest, number: int) -> Reduce | None:
-    """What statement `number` is in one pass, if it is Σ (x - Σ x / n)² over the same elements."""
-    total = nest.statements[number]
-    if not isinstance(total, Reduce) or total.op != "sum":
+    """What statement `number` is in one pass, if it is Σ (x - Σ x / n)², corrected or not."""
+    statement = nest.statements[number]
+    if isinstance(statement, Reduce):
+        return _of_squares(nest, statement)
+    difference = _computed(nest, number, "sub")
+    total = nest.statements[difference.args[0]] if difference is not None else None
+    if difference is None or not isinstance(total, Reduce):
         return None
-    if not total.dtype.is_float or total.dtype.compute is not total.dtype:
+    return _of_squares(nest, total) if _is_excess(nest, difference.args[1], total) else None
+
+
+def _of_squares(nest: FlatNest, total: Reduce) -> Reduce | None:
+    """The moment that a sum is, if it is one of squares of deviations from their mean."""
+    if total.op != "sum" or not total.dtype.is_float or total.dtype.compute is not total.dtype:
         return None  # a narrow type is rounded to after each step
     square = _computed(nest, total.arg, "mul")
     if square is None or square.args[0] != square.args[1]:
@@ -53,6 +72,20 @@ def _moment(nest: FlatNest, number: int) -> Reduce | None:
     if any(nest.statements[s].dtype is not total.dtype for s in (total.arg, *centred.args)):
         return None
     return replace(total, op=MOMENT, arg=centred.args[0])
+
+
+def _is_excess(nest: FlatNest, number: int, total: Reduce) -> bool:
+    """Whether a statement is (Σ d)² / n, kept below a large number, beside a `total` of d²."""
+    finite, square = _computed(nest, number, "minimum"), _computed(nest, total.arg, "mul")
+    if finite is None or square is None:
+        return False
+    product, limit = _computed(nest, finite.args[0], "mul"), nest.statements[finite.args[1]]
+    if product is None or not isinstance(limit, Compute) or not _is_large(limit):
+        return False
+    rest, mean = product.args
+    quotient = _computed(nest, mean, "div")
+    same = quotient is not None and quotient.args[0] == rest
+    return same and _is_mean(nest, mean, square.args[0], total)
 
 
 def _is_mean(nest: FlatNest, number: int, of: int, over: Reduce) -> bool:
@@ -68,6 +101,11 @@ def _is_mean(nest: FlatNest, number: int, of: int, over: Reduce) -> bool:
         return False
     known = [extent for extent in extents if isinstance(extent, int)]
     return len(known) == len(extents) and dict(count.attrs)["value"] == math.prod(known)
+
+
+def _is_large(limit: Compute) -> bool:
+    value = dict(limit.attrs).get("value")
+    return limit.op == "const" and isinstance(value, int | float) and value >= _LARGE
 
 
 def _computed(nest: FlatNest, number: int, op: str) -> Compute | None:

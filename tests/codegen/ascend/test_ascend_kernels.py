@@ -112,6 +112,25 @@ def test_kernel_is_right(name: str, tmp_path: Path) -> None:
     assert not isinstance(kernel, Refusal), kernel.sentence
 
 
+@pytest.mark.parametrize(("shape", "dims"), [((4, 3000), (1,)), ((3000, 4), (0,)), ((6000,), (0,))])
+def test_variances_far_from_zero(
+    shape: tuple[int, ...], dims: tuple[int, ...], tmp_path: Path
+) -> None:
+    """A mean is rounded to its own size: some deviations of data a million of them away from 0."""
+    made = lowered(g.unary("var", *shape, dims=dims, keepdim=False, correction=0.0))
+    assert not isinstance(made, Refusal)
+    schedule = schedule_of(made.nest)
+    assert not isinstance(schedule, Refusal)
+    kernel = AscendKernel(made.nest, schedule, tmp_path)
+    noise = np.random.default_rng(0).standard_normal(shape)
+    for mean in (0.0, 1e3, 1e5, 1e7):
+        data = (noise + mean).astype(np.float32)
+        (got,) = kernel.run([data])
+        want = data.astype(np.float64).var(axis=dims)
+        slack = 4e-6 + 1e-6 * (mean * 3e-6) ** 2  # what is taken off is rounded as well
+        np.testing.assert_allclose(got, want, rtol=slack, err_msg=f"mean {mean}")
+
+
 @pytest.mark.parametrize(
     ("name", "first", "others"),
     [
