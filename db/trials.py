@@ -6,6 +6,7 @@ A nest's digest is the same wherever the nest recurs, so trials of one job help 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,14 @@ from db.leases import Lease, fence
 from db.schema import groups, measurements, trials
 from kernel_gen.codec import from_json, to_json
 from kernel_gen.ir.loopnest import LoopNest
-from kernel_gen.records import Failure, Measurement, Stage, Trial
+from kernel_gen.records import (
+    Failure,
+    Measurement,
+    Stage,
+    Trial,
+    TrialKind,
+    kind_of_trials,
+)
 from kernel_gen.runtime.key import PlanKey
 
 
@@ -98,20 +106,17 @@ class Trials:
         with self._database.read() as connection:
             return [_trial(row) for row in connection.execute(query)]
 
-    def count(self, job_id: str) -> int:
-        query = sa.select(sa.func.count()).where(trials.c.job_id == job_id)
-        with self._database.read() as connection:
-            return int(connection.scalar(query) or 0)
-
-    def failures(self, job_id: str) -> dict[str, int]:
-        """Failure code -> number of trials of a job."""
+    def tally(self, job_id: str) -> Counter[tuple[TrialKind, str]]:
+        """How many trials of a job, by what they ran and by failure code ("" for measured ones)."""
+        columns = (trials.c.template, trials.c.failure_code)
         query = (
-            sa.select(trials.c.failure_code, sa.func.count())
-            .where(trials.c.job_id == job_id, trials.c.failure_code.is_not(None))
-            .group_by(trials.c.failure_code)
+            sa.select(*columns, sa.func.count()).where(trials.c.job_id == job_id).group_by(*columns)
         )
+        found: Counter[tuple[TrialKind, str]] = Counter()
         with self._database.read() as connection:
-            return {str(code): int(count) for code, count in connection.execute(query)}
+            for template, code, count in connection.execute(query):
+                found[kind_of_trials(template), str(code or "")] += int(count)
+        return found
 
 
 def _joined() -> sa.Select[*tuple[Any, ...]]:

@@ -43,8 +43,12 @@ def main() -> None:
         error = (fast(x) - model(x)).abs().max().item()
     gaf.print_graph(fast)
     report = fast.report
-    print(f"{report.cache}: {report.fusion_rate:.0%} of the ops share a kernel")
-    print(f"speedup: {report.speedup or 1.0:.2f}x, largest difference {error:.1e}")
+    if report.reason:
+        print(f"{report.cache}: {report.reason}")
+    else:
+        print(f"{report.cache}: {report.fusion_rate:.0%} of the ops share a kernel")
+        print(f"speedup: {report.speedup:.2f}x")
+    print(f"largest difference from eager: {error:.1e}")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ def optimize(
         strict: raise instead of falling back to the framework.
 
     Raises:
-        InvalidInput: an argument is wrong (whatever `strict` is).
+        InvalidInput: an argument is wrong, or the model does not take the example inputs (whatever
+            `strict` is).
     """
     if isinstance(model, str | Path):
         model = read_model(checked_path("model", model)).module

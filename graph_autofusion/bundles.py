@@ -80,18 +80,35 @@ class PlanModule:
                 raise InvalidInput(f"input {position} is {got}, the program takes {wanted}")
 
 
+def _require_weights(graph: Graph, model: torch.nn.Module) -> None:
+    """Raises InvalidInput unless the model has a weight of each type that the program reads. Their
+    names say nothing: models of one program share its plan, whatever they call their parts."""
+    held = {(w.dtype, tuple(w.shape)) for w in (*model.parameters(), *model.buffers())}
+    for source in graph.inputs:
+        kind = graph.type_of(source.value)
+        wanted = to_torch(kind.dtype), tuple(kind.shape)
+        if source.kind in (InputKind.PARAMETER, InputKind.BUFFER) and wanted not in held:
+            raise InvalidInput(
+                f"this bundle is for another model: its program reads {source.name or 'a weight'}, "
+                f"{wanted[0]} of shape {list(wanted[1])}, and {type(model).__name__} has no weight "
+                "like that"
+            )
+
+
 def load(
     bundle_dir: str | Path, model: torch.nn.Module | None = None
 ) -> OptimizedModule | PlanModule:
     """The program of a bundle: `model` with the bundle's plan, or the plan alone.
 
     Raises UntrustedBundle unless the bundle is whole and signed by a trusted key, Unavailable where
-    this machine lacks what the plan requires. With a model, calls that the plan does not fit run in
-    the model.
+    this machine lacks what the plan requires, InvalidInput where the model lacks weights that the
+    program reads. With a model, calls that the plan does not fit run in the model, and a GafWarning
+    says so.
     """
     if model is not None and not isinstance(model, torch.nn.Module):
         raise InvalidInput(f"model is {type(model).__name__}: expected the module to run")
     plan = read(checked_path("bundle_dir", bundle_dir), Trust.of_user())
     if model is None:
         return PlanModule(plan)
+    _require_weights(plan.graph, model)
     return OptimizedModule(model, Options(on_miss=OnMiss.EAGER), source=_OnePlan(plan))

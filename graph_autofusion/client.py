@@ -36,14 +36,16 @@ _TAR = {"Content-Type": "application/x-tar"}
 class Found:
     """A lookup's answer: `match` is "exact", "compatible" or "miss".
 
-    A hit has `plan_id`; a miss has `reason` (unknown, tuning, other-target, version, revoked) and
-    the `job_id` that works on it, if one does.
+    A hit has `plan_id`, and `improved` says whether its plan beat the framework; a miss has
+    `reason` (unknown, tuning, other-target, version, revoked) and the `job_id` that works on it, if
+    one does.
     """
 
     match: str
     plan_id: str | None = None
     reason: str | None = None
     job_id: str | None = None
+    improved: bool = False
 
 
 class Client:
@@ -141,7 +143,7 @@ class Client:
         )
         if answer.status_code == 200:
             found = answer.json()
-            return Found(found["match"], plan_id=found["id"])
+            return Found(found["match"], plan_id=found["id"], improved=found["improved"])
         problem = problem_of(answer)
         if problem.get("code") != "plan-miss":
             raise error_of(answer)

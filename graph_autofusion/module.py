@@ -73,7 +73,8 @@ class OptimizedModule(Wrapper):
         return last.plan
 
     def prepare(self, *args: Any, **kwargs: Any) -> FusionReport:
-        """Finds or tunes the plan for such a call without running it."""
+        """Finds or tunes the plan for such a call. Raises InvalidInput for one that cannot be
+        captured because the model does not take it: only where a capture fails the model runs."""
         self._gaf_runner.prepare(args, kwargs)
         return self.report
 

@@ -61,15 +61,18 @@ class Programs:
         program = self._known.get(signature)
         return program if program is not None and self._is_current(program) else None
 
-    def find(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        """The program of the call, captured and with a plan if there is one to be had."""
+    def find(
+        self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_example: bool = False
+    ) -> Program:
+        """The program of the call, captured and with a plan if there is one to be had. Raises
+        InvalidInput for an example that cannot be captured because the model does not take it."""
         with self._lock:
             known = self._known.get(call.signature)
             if known is not None and known.ready.guard.check() is ModelState.SAME:
                 return known
             if len(self._known) >= _MAX_PROGRAMS:
                 self._known.clear()
-            program = self._prepare(args, kwargs)
+            program = self._prepare(args, kwargs, is_example)
             if program.failures and known is not None:
                 program.failures += known.failures
             self._known[call.signature] = program
@@ -105,7 +108,20 @@ class Programs:
                 program.poller = None
                 self._install(program, found)
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+    def require_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Runs the model, and raises InvalidInput where it does not take such a call."""
+        self._gate.enter()
+        try:
+            with torch.no_grad():
+                self.module(*args, **kwargs)
+        except Exception as error:
+            raise InvalidInput(
+                f"the model does not take these inputs: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            self._gate.leave()
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any], is_example: bool) -> Program:
         program = Program(fallback_report("preparing"), Ready(ModelGuard(self.module)))
         try:
             with waiting("capturing the program", _SHOWN_SECONDS):
@@ -119,6 +135,8 @@ class Programs:
                 graph = captured.graph
                 program.poller = Poller(lambda: source.follow(found.job, graph, _always))
         except Exception as error:  # nothing that fails here may break the caller's program
+            if is_example and program.captured is None:
+                self.require_run(args, kwargs)
             if self.options.strict or self.options.on_miss is OnMiss.ERROR:
                 raise
             if not isinstance(error, GafError | OSError):
@@ -179,11 +197,15 @@ class Programs:
         plan = found.plan
         if plan is None:
             program.report = fallback_report(found.reason, cache=found.cache)
+            if found.cache == "fallback" and not found.is_asked_for:
+                self._notices.once(found.reason)
             return
         report = report_of(plan, found.cache, tuned_now=found.cache == "tuned")
         program.plan, program.report = plan, report
         if why := why_unused(plan):
             program.report = replace(report, reason=f"no gain, the model runs itself: {why}")
+            if plan.is_unmeasured and found.cache == "tuned":
+                self._notices.once(f"{why} ({found.reason})" if found.reason else why)
         elif reason := self._bind(program):
             raise InvalidInput(f"the plan does not fit the model's weights: {reason}")
 

@@ -114,6 +114,11 @@ def why_unused(plan: Plan) -> str:
     summary = plan.summary
     if summary.improved:
         return ""
+    if plan.is_unmeasured:
+        return (
+            f"no kernel was measured in {summary.tuning_seconds:.0f} s: search again with more "
+            "seconds, on an idle machine"
+        )
     if not plan.kernels:
         return "every group is the framework's"
     if summary.measured_us > summary.baseline_us:

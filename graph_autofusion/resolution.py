@@ -16,13 +16,15 @@ Accepts = Callable[[Plan], bool]
 class Resolution:
     """A plan and where it came from ("hit", "compatible", "tuned"), or the reason for none.
 
-    Without a plan `cache` is "pending" (the service's `job` works on it) or "fallback".
+    Without a plan `cache` is "pending" (the service's `job` works on it) or "fallback", which the
+    caller's options may ask for (`is_asked_for`). With one `reason` is what speaks against it.
     """
 
     plan: Plan | None
     cache: str
     reason: str = ""
     job: str = ""
+    is_asked_for: bool = False
 
 
 class PlanSource(Protocol):

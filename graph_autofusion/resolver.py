@@ -7,11 +7,13 @@ import os
 import time
 from typing import Any
 
+from graph_autofusion.busy import other_work
 from graph_autofusion.client import Client
 from graph_autofusion.local_tuner import tune_locally
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.paths import bundle_cache_root
 from graph_autofusion.progress import OnEvent, tuning_progress
+from graph_autofusion.report import why_unused
 from graph_autofusion.resolution import Accepts, Resolution
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
@@ -62,11 +64,11 @@ class Resolver:
     def resolve(self, graph: Graph, accepts: Accepts) -> Resolution:
         """The plan for `graph`, or why there is none. May search for the whole budget."""
         known = self._cached(graph, accepts)
-        if self._options.service is not None and (known is None or self._is_outbid(known)):
-            asked = self._from_service(graph, accepts)
-            if asked is not None and asked.plan is None:
-                return known or asked  # it is away
-            known = asked or known
+        if self._options.service is not None and (known is None or _is_idle(known)):
+            try:
+                known = self._from_service(graph, accepts, known) or known
+            except GafError as error:
+                return known or self._without_service(error)
         return self._miss(graph) if known is None or self._is_outbid(known) else known
 
     def _is_outbid(self, known: Resolution) -> bool:
@@ -97,27 +99,28 @@ class Resolver:
             return Resolution(found.plan, "hit")
         return Resolution(found.plan, "compatible") if accepts(found.plan) else None
 
-    def _from_service(self, graph: Graph, accepts: Accepts) -> Resolution | None:
-        """The service's plan; None for a miss; a fallback where it cannot be asked."""
+    def _from_service(
+        self, graph: Graph, accepts: Accepts, known: Resolution | None
+    ) -> Resolution | None:
+        """The service's plan; None for a miss, or where it is no gain either. Raises a GafError
+        where it cannot be asked."""
         if time.monotonic() < self._away_until:
-            return Resolution(None, "fallback", f"{self._options.service} was away a moment ago")
+            raise Unavailable(f"service {self._options.service} was away a moment ago")
         try:
             with self._client() as client:
                 found = client.find(self.key(graph))
-                if found.plan_id is None:
+                is_wanted = known is None or found.improved or self._is_outbid(known)
+                if found.plan_id is None or not is_wanted:
                     return None
                 return self._fetched(client, graph, found.plan_id, accepts)
-        except Unavailable as error:
+        except Unavailable:
             self._away_until = time.monotonic() + _AWAY_SECONDS
-            return self._no_service(error)
-        except GafError as error:
-            log.warning("the service gave no plan: %s", error)
-            return self._no_service(error)
+            raise
 
-    def _no_service(self, error: GafError) -> Resolution:
+    def _without_service(self, error: GafError) -> Resolution:
         if self._options.on_miss is OnMiss.ERROR:
             raise error
-        return Resolution(None, "fallback", str(error))
+        return Resolution(None, "fallback", f"the service gave no plan: {error}")
 
     def _fetched(
         self, client: Client, graph: Graph, plan_id: str, accepts: Accepts
@@ -145,7 +148,8 @@ class Resolver:
     def _miss(self, graph: Graph) -> Resolution:
         match self._options.on_miss:
             case OnMiss.EAGER:
-                return Resolution(None, "fallback", "no plan is known and on_miss is 'eager'")
+                reason = "no plan is known and on_miss is 'eager'"
+                return Resolution(None, "fallback", reason, is_asked_for=True)
             case OnMiss.ERROR:
                 raise InvalidInput(f"no plan for {self.key(graph)} and on_miss is 'error'")
             case OnMiss.QUEUE:
@@ -165,22 +169,25 @@ class Resolver:
 
     def _tune(self, graph: Graph) -> Resolution:
         request = job_request(graph, self._options)
+        busy = other_work() if self._options.service is None else ""
         with tuning_progress(self._options.budget) as show:
             if self._options.service is None:
-                cache = self._tune_here(graph, request, show)
+                cache = self._tune_here(graph, request, show, busy)
                 plan = self._cache.get(self.key(graph))
             else:
                 cache, plan = "tuned", self._tune_remotely(graph, request, show)
         if plan is None:
             raise Unavailable("the search ended without a plan for this machine")
-        return Resolution(plan, cache)
+        return Resolution(plan, cache, busy)
 
-    def _tune_here(self, graph: Graph, request: JobRequest, show: OnEvent) -> str:
+    def _tune_here(self, graph: Graph, request: JobRequest, show: OnEvent, busy: str) -> str:
         """Searches; "hit" if the store had the plan already and only the bundle was missing."""
         cache = "hit"
 
         def on_event(event: dict[str, Any]) -> None:
             nonlocal cache
+            if busy and cache == "hit":
+                log.warning("%s: a search on an idle machine finds better plans", busy)
             cache = "tuned"
             show(event)
 
@@ -197,3 +204,8 @@ class Resolver:
                 job.cancel()
                 raise
             return self._keep(client.bundle(job.wait_for_id()))
+
+
+def _is_idle(known: Resolution) -> bool:
+    """Whether the model would run itself though there is this plan: another one may be a gain."""
+    return known.plan is not None and bool(why_unused(known.plan))

@@ -179,17 +179,20 @@ class Runner:
         return any(parameter.requires_grad for parameter in self.module.parameters())
 
     def prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Finds or tunes the plan for such a call without running it."""
+        """Finds or tunes the plan for such a call without running it. Raises InvalidInput where the
+        model itself does not take it."""
         if is_disabled():
             return
         call = describe_call(args, kwargs)
         reason = call.reason or hooks_reason(self.module)
         reason = reason or (CACHED if are_weights_cached() else "")
         if not reason:
-            self.last = self.programs.find(call, args, kwargs)
+            self.last = self.programs.find(call, args, kwargs, is_example=True)
         elif self.options.strict:
             raise InvalidInput(reason)
         else:
+            if call.reason:
+                self.programs.require_run(args, kwargs)
             self.last = _without_program(reason)
             self._notices.once(reason)
 

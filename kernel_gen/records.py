@@ -92,6 +92,30 @@ class Measurement:
         return (high - low) / self.median_us if self.median_us else 0.0
 
 
+LIBRARY_TEMPLATE, BASELINE_TEMPLATE = "framework", "baseline"
+COVER_GROUP = "cover"  # of whole programs; their template as well, save for the baseline
+
+
+class TrialKind(StrEnum):
+    """What a trial ran."""
+
+    KERNEL = "kernel"  # a tiling: these are what budgets, reports and pages call trials
+    PROGRAM = "program"  # a whole plan
+    REFERENCE = "reference"  # the framework: an op of the program, or all of it
+
+
+_NO_KERNELS = {
+    LIBRARY_TEMPLATE: TrialKind.REFERENCE,
+    BASELINE_TEMPLATE: TrialKind.REFERENCE,
+    COVER_GROUP: TrialKind.PROGRAM,
+}
+
+
+def kind_of_trials(template: str) -> TrialKind:
+    """What trials with this template ran."""
+    return _NO_KERNELS.get(template, TrialKind.KERNEL)
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One point of one group's space (or one cover), and what came of it.
@@ -107,6 +131,10 @@ class Trial:
     result: Measurement | Failure
     predicted_us: float | None = None
     build_seconds: float = 0.0
+
+    @property
+    def kind(self) -> TrialKind:
+        return kind_of_trials(self.template)
 
     @property
     def median_us(self) -> float | None:

@@ -125,7 +125,8 @@ class JobPage(BaseModel):
 
 
 class TrialView(BaseModel):
-    """One trial: `median_us` where it was measured, `failure` where it was not."""
+    """One trial: `median_us` where it was measured, `failure` where it was not. `kind` is what ran:
+    a kernel (those are what a budget counts), a whole program, or the framework as a reference."""
 
     group: str
     number: int
@@ -135,6 +136,7 @@ class TrialView(BaseModel):
     median_us: float | None
     failure: FailureView | None
     build_seconds: float
+    kind: str
 
     @staticmethod
     def of(trial: Trial) -> TrialView:
@@ -148,6 +150,7 @@ class TrialView(BaseModel):
             median_us=trial.median_us,
             failure=None if failure is None else FailureView.of(failure),
             build_seconds=trial.build_seconds,
+            kind=trial.kind.value,
         )
 
 

@@ -15,7 +15,18 @@ from db.store import Store
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Job, Measurement, Protocol, Stage, Trial
+from kernel_gen.records import (
+    BASELINE_TEMPLATE,
+    COVER_GROUP,
+    LIBRARY_TEMPLATE,
+    Failure,
+    Job,
+    Measurement,
+    Protocol,
+    Stage,
+    Trial,
+    TrialKind,
+)
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.device_names import device_target
@@ -24,8 +35,7 @@ from kernel_gen.runtime.plan import Artifact, Plan, SearchSummary
 from tuner.archive import MemoryArchive
 from tuner.child.contest import Contender, ContestResult, ContestTask, Entry, GraphTask
 from tuner.child.messages import UNTRIED, KernelTask, TaskResult
-from tuner.programs.stage import BASELINE_TEMPLATE, COVER_GROUP
-from tuner.session import LIBRARY_TEMPLATE, Assignment, Session
+from tuner.session import Assignment, Session
 
 Point = tuple[tuple[str, int | str], ...]
 Lookup = Callable[[str, str, Point], Measurement | Failure | None]
@@ -113,8 +123,9 @@ def replay(assignment: Assignment, trials: Sequence[Trial], target: Target) -> P
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a job's record leads to now. `published_id` is the plan that the job published, None if
-    it published none; `same_cover` says whether both cut the program alike."""
+    """What a job's record leads to now. `trials` are those of kernels. `published_id` is the plan
+    that the job published, None if it published none; `same_cover` says whether both cut the
+    program alike."""
 
     plan: Plan
     trials: tuple[Trial, ...]
@@ -136,7 +147,8 @@ def replay_job(store: Store, job_id: str) -> Replayed:
     graph = store.graphs.get(job.request.graph_digest)
     plan = replay(Assignment(graph, PlanKey.parse(job.key), job.request), trials, target)
     same = None if published is None else plan.cover == published.cover
-    return Replayed(plan, trials, job.plan_id, same)
+    kernels = tuple(trial for trial in trials if trial.kind is TrialKind.KERNEL)
+    return Replayed(plan, kernels, job.plan_id, same)
 
 
 def _target_of(job: Job, published: Plan | None) -> Target:

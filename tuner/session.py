@@ -14,7 +14,14 @@ from cost_models.model import CostModel
 from kernel_gen.codegen.registry import templates as all_templates
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.graph import Graph
-from kernel_gen.records import Failure, JobRequest, Trial
+from kernel_gen.records import (
+    COVER_GROUP,
+    LIBRARY_TEMPLATE,
+    Failure,
+    JobRequest,
+    Trial,
+    TrialKind,
+)
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
@@ -26,11 +33,10 @@ from tuner.nests.search import NestSearch
 from tuner.nests.stage import GroupStage
 from tuner.prepare import prepare
 from tuner.programs.finalists import Finalists
-from tuner.programs.stage import BASELINE_TEMPLATE, COVER_GROUP, ProgramStage
+from tuner.programs.stage import ProgramStage
 from tuner.summary import published
 from tuner.tasks import Tasks
 
-LIBRARY_TEMPLATE = "framework"
 _LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
 _LIBRARY_BATCH = 8
 _RESERVE_MOST = 0.4  # of the budget for the whole-program stage
@@ -71,8 +77,8 @@ class Session:
         self._model = model or model_for(device.target)
         self._templates = tuple(templates or all_templates(device.target))
         self._resumed = list(archive.resumed())
-        references = (LIBRARY_TEMPLATE, BASELINE_TEMPLATE)
-        tuned = [t for t in self._resumed if t.template not in references]
+        tuned = [t for t in self._resumed if t.kind is TrialKind.KERNEL]
+        self._resumed_failures = sum(isinstance(t.result, Failure) for t in tuned)
         self._meter = Meter(assignment.request.budget, assignment.spent_seconds, len(tuned))
         self._prepare_seconds = 0.0
 
@@ -98,7 +104,7 @@ class Session:
         groups = self._group_stage(prepared.tasks, costs)
         programs = self._program_stage(prepared.tasks, costs)
         self._alternate(groups, programs, self._reserve_seconds(costs))
-        failures = groups.failures + sum(isinstance(t.result, Failure) for t in self._resumed)
+        failures = groups.failures + self._resumed_failures
         return published(programs.outcome(), prepared, self._meter, failures)
 
     def _alternate(self, groups: GroupStage, programs: ProgramStage, reserve: float) -> None:

@@ -23,15 +23,14 @@ from graph_autofusion.report import report_of
 from kernel_gen.errors import GafError
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.ir.graph import Graph
-from kernel_gen.records import Budget, JobRequest, Trial
+from kernel_gen.records import Budget, JobRequest, Trial, TrialKind
 from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Plan as FusedPlan
 from tuner.archive import MemoryArchive
 from tuner.devices.device import Device
 from tuner.devices.opening import open_device
-from tuner.programs.stage import COVER_GROUP
-from tuner.session import LIBRARY_TEMPLATE, Assignment, Session
+from tuner.session import Assignment, Session
 from tuner.tasks import computing_nodes
 
 
@@ -94,7 +93,7 @@ def or_narrower(row: Row, narrower: Row) -> Row:
 
 
 def _is_of_a_kernel(trial: Trial) -> bool:
-    return trial.template != LIBRARY_TEMPLATE and trial.group != COVER_GROUP
+    return trial.kind is TrialKind.KERNEL
 
 
 def _on_host(plan: FusedPlan) -> tuple[str, ...]:

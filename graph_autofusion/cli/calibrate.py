@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import Annotated
 
 import typer
 
+from graph_autofusion.busy import other_work
 from graph_autofusion.cli.database import need_server
 from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows
 from graph_autofusion.progress import waiting
 from kernel_gen.errors import Unavailable
 
-_BUSY = 0.5  # load per core above which other work is felt
 Force = Annotated[bool, typer.Option("--force", help="keep rates of a busy machine, too")]
 
 
@@ -25,7 +24,7 @@ def calibrate(force: Force = False, as_json: JsonFlag = False) -> None:
     from kernel_gen.runtime.host import host_target
 
     target = host_target()
-    _doubt(_other_work(target.cores), force)
+    _doubt(other_work(), force)
     before = dataclasses.asdict(machine_of(target))
     with waiting("measuring this machine"):
         machine = run(target)
@@ -41,17 +40,10 @@ def calibrate(force: Force = False, as_json: JsonFlag = False) -> None:
     print_line(f"kept in {path}")
 
 
-def _other_work(cores: int) -> str | None:
-    load = os.getloadavg()[0]
-    if load <= _BUSY * cores:
-        return None
-    return f"this machine is busy (load {load:.1f} on {cores} cores)"
-
-
 def _doubt(finding: str | None, force: bool) -> None:
     """Wrong rates would mislead all later searches: raises Unavailable for a finding, unless
     forced."""
-    if finding is None:
+    if not finding:
         return
     if not force:
         raise Unavailable(

@@ -162,20 +162,37 @@ def _show(console: Console, facts: dict[str, Any]) -> None:
     lines = [
         "",
         f"before: {facts['before_us'] / 1e3:.2f} ms (eager)",
-        f"after:  {facts['after_us'] / 1e3:.2f} ms (plan from the service, second process)",
-        f"speedup: {facts['speedup']:.2f}x",
+        *_gain(facts),
         f"maximum error: {facts['max_error']:.1e}",
         f"fetched and ready in {facts['optimize_seconds']:.2f} s, capture included: "
         f"cache {report['cache']}, {report['trials']} trials",
         "",
-        *(
-            f"fused: {' + '.join(g['ops'])}  [{g['template']}]"
-            for g in report["groups"]
-            if len(g["ops"]) > 1 and not g["template"].startswith("framework")
-        ),
+        *_fused(report),
         *unfused_lines((u["op"], u["code"], u["sentence"]) for u in report["unfused"]),
         *(["not fused: nothing"] if not report["unfused"] else []),
         f"pictures: {', '.join(facts['pictures'])}",
     ]
     for line in lines:
         _say(console, line)
+
+
+def _gain(facts: dict[str, Any]) -> list[str]:
+    """What the plan brings, where it is used."""
+    reason, after_ms = facts["report"]["reason"], facts["after_us"] / 1e3
+    if reason:
+        return [f"after:  {after_ms:.2f} ms ({reason})"]
+    return [
+        f"after:  {after_ms:.2f} ms (plan from the service, second process)",
+        f"speedup: {facts['speedup']:.2f}x",
+    ]
+
+
+def _fused(report: dict[str, Any]) -> list[str]:
+    """The kernels that are used and hold several ops."""
+    if report["reason"]:
+        return []
+    return [
+        f"fused: {' + '.join(group['ops'])}  [{group['template']}]"
+        for group in report["groups"]
+        if len(group["ops"]) > 1 and not group["template"].startswith("framework")
+    ]

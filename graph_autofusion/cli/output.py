@@ -23,6 +23,7 @@ ApiKeyOption = Annotated[
     str | None, typer.Option("--api-key", envvar="GAF_API_KEY", help="key for the service")
 ]
 DEFAULT_SERVICE = "http://127.0.0.1:8400"
+SHOWN_ID = 12  # characters of a plan's id in tables; commands take as many in its place
 _ANY_WIDTH = 100_000
 
 

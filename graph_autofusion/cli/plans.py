@@ -11,6 +11,7 @@ import typer
 
 from graph_autofusion.cli.output import (
     DEFAULT_SERVICE,
+    SHOWN_ID,
     ApiKeyOption,
     JsonFlag,
     ServiceOption,
@@ -21,9 +22,12 @@ from graph_autofusion.cli.output import (
 )
 from graph_autofusion.client import Client
 from graph_autofusion.progress import waiting
+from kernel_gen.errors import InvalidInput
 
+PlanId = Annotated[str, typer.Argument(help="the plan's id, or as much of it as tables show")]
 app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)
-_COLUMNS = ("id", "status", "speedup", "created", "key")
+_COLUMNS = ("id", "status", "time", "speedup", "created")
+_ID_LENGTH = 64
 
 
 @app.callback()
@@ -47,18 +51,34 @@ def list_(
 
 def _row(plan: Mapping[str, Any]) -> tuple[Any, ...]:
     speedup, created = plan.get("speedup"), datetime.fromtimestamp(plan["created_us"] / 1e6)
+    shown = "no gain" if not plan["improved"] else None if speedup is None else f"{speedup:.2f}x"
     return (
-        plan["id"],
+        plan["id"][:SHOWN_ID],
         plan["status"],
-        None if speedup is None else f"{speedup:.2f}x",
+        _time(plan),
+        shown,
         f"{created:%Y-%m-%d %H:%M}",
-        plan["key"],
     )
+
+
+def _time(plan: Mapping[str, Any]) -> str:
+    kind = "simulated " if plan["target"].startswith("ascend-sim-") else ""
+    return f"{kind}{plan['measured_us'] / 1e3:.3f} ms"
+
+
+def _whole_id(client: Client, text: str) -> str:
+    """The id that a table shows the beginning of."""
+    if len(text) < SHOWN_ID or len(text) >= _ID_LENGTH:
+        return text
+    found = [plan["id"] for plan in client.plans(500) if plan["id"].startswith(text)]
+    if len(found) > 1:
+        raise InvalidInput(f"{len(found)} plans have ids that begin with {text}: give more of it")
+    return str(found[0]) if found else text
 
 
 @app.command("revoke")
 def revoke(
-    plan_id: Annotated[str, typer.Argument(help="the plan's id")],
+    plan_id: PlanId,
     reason: Annotated[str, typer.Option("--reason", help="why; shown to those who ask for it")],
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
@@ -66,12 +86,13 @@ def revoke(
 ) -> None:
     """Take a plan out of service for good."""
     with asking(service, api_key) as client:
+        plan_id = _whole_id(client, plan_id)
         client.revoke(plan_id, reason)
     print_result({"id": plan_id, "state": "revoked"}, f"plan {plan_id} is revoked", as_json)
 
 
 def export(
-    plan_id: Annotated[str, typer.Argument(help="the plan's id")],
+    plan_id: PlanId,
     folder: Annotated[Path, typer.Argument(help="a folder that does not exist yet")],
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
@@ -79,6 +100,7 @@ def export(
 ) -> None:
     """Write a plan's signed bundle to a folder; `gaf.load(folder, model)` runs it."""
     with Client(service, api_key) as client, waiting("fetching the bundle"):
+        plan_id = _whole_id(client, plan_id)
         written = str(client.export(plan_id, folder))
     print_result({"id": plan_id, "folder": written}, written, as_json)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +12,7 @@ import typer
 from graph_autofusion.cli import subject
 from graph_autofusion.cli.output import (
     DEFAULT_SERVICE,
+    SHOWN_ID,
     ApiKeyOption,
     JsonFlag,
     ServiceOption,
@@ -26,7 +29,7 @@ from graph_autofusion.options import rules_text
 from graph_autofusion.progress import tuning_progress, waiting
 from graph_autofusion.report import report_of
 from kernel_gen.errors import InvalidInput
-from kernel_gen.records import Budget, JobState
+from kernel_gen.records import Budget, JobState, TrialKind
 from kernel_gen.runtime.bundle_format import shown_plan
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
@@ -60,13 +63,32 @@ def submit(
                 force=force,
             )
         if wait:
-            with tuning_progress(budget) as on_event:
-                for event in job.events():
-                    on_event(event)
+            _follow(job, service, budget)
         plan = _plan_of(client, job) if wait else None
         _print_job(job, service, as_json, plan)
         if wait and job.state is not JobState.DONE:
             raise typer.Exit(1)
+
+
+def _follow(job: Job, service: str, budget: Budget) -> None:
+    """Shows how far the job is until it has ended. Ctrl-C ends only the waiting."""
+    _tell(f"job {job.id}, dashboard {_page(job, service)}")
+    try:
+        with tuning_progress(budget) as on_event:
+            for event in job.events():
+                on_event(event)
+    except KeyboardInterrupt:
+        _tell(f"the job goes on: gaf jobs {job.id} shows it, with --cancel ends it")
+        raise
+    job.refresh()
+
+
+def _tell(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _page(job: Job, service: str) -> str:
+    return f"{service.rstrip('/')}/jobs/{job.id}"
 
 
 def _plan_of(client: Client, job: Job) -> Plan | None:
@@ -79,11 +101,19 @@ def _plan_of(client: Client, job: Job) -> Plan | None:
     return shown_plan(files)
 
 
-def _print_job(job: Job, service: str, as_json: bool, plan: Plan | None = None) -> None:
-    """The job, where its dashboard page is, and of a plan what `gaf tune` shows."""
-    page = f"{service.rstrip('/')}/jobs/{job.id}"
+def _print_job(
+    job: Job,
+    service: str,
+    as_json: bool,
+    plan: Plan | None = None,
+    trials: Sequence[dict[str, Any]] | None = None,
+) -> None:
+    """The job, where its dashboard page is, of a plan what `gaf tune` shows, and of `trials` how
+    many there are and why some failed."""
+    page = _page(job, service)
     if as_json:
         told = {} if plan is None else {"report": json.loads(report_of(plan, "hit").to_json())}
+        told |= {} if trials is None else _counted(trials)
         print_json({**job.details, "dashboard": page, **told})
         return
     print_line(f"job {job.id}: {job.state}")
@@ -96,6 +126,32 @@ def _print_job(job: Job, service: str, as_json: bool, plan: Plan | None = None) 
     if job.details.get("error"):
         error = job.details["error"]
         print_line(f"{error['message']} [{error['code']}]")
+    if trials is not None:
+        _print_trials(_counted(trials))
+
+
+def _counted(trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How many kernels and whole programs a job has tried, and what failed of them."""
+    kinds = Counter(trial["kind"] for trial in trials)
+    failed = [(trial["kind"], trial["failure"]) for trial in trials if trial["failure"]]
+    reasons = Counter((kind, failure["code"]) for kind, failure in failed)
+    examples = {(kind, failure["code"]): failure["message"] for kind, failure in failed}
+    return {
+        "trials": kinds[TrialKind.KERNEL],
+        "programs": kinds[TrialKind.PROGRAM],
+        "failures": [
+            {"kind": kind, "code": code, "count": count, "example": examples[kind, code]}
+            for (kind, code), count in reasons.most_common()
+        ],
+    }
+
+
+def _print_trials(counted: dict[str, Any]) -> None:
+    print_line(f"{counted['trials']} trials of kernels, {counted['programs']} of whole programs")
+    rows = [tuple(failure.values()) for failure in counted["failures"]]
+    if rows:
+        columns = ("what", "code", "times", "for example")
+        print_rows(rows, columns, title="what failed", as_json=False)
 
 
 def lookup(
@@ -127,7 +183,7 @@ def jobs(
     api_key: ApiKeyOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List a service's jobs, show one, or cancel it."""
+    """List a service's jobs; show one with what failed, or cancel it."""
     if cancel and job_id is None:
         raise InvalidInput("--cancel needs the id of a job")
     if job_id is not None:
@@ -135,15 +191,23 @@ def jobs(
             job = client.job(job_id)
             if cancel:
                 job.cancel()
-            _print_job(job, service, as_json)
+            trials = [trial for trial in job.trials() if trial["kind"] != TrialKind.REFERENCE]
+        _print_job(job, service, as_json, trials=trials)
         return
     with asking(service, api_key) as client:
-        rows = [_job_row(job.details) for job in client.jobs(state, limit)]
-    print_rows(rows, ("id", "state", "device", "plan", "key"), title="jobs", as_json=as_json)
+        found = [job.details for job in client.jobs(state, limit)]
+    if as_json:
+        print_json(found)
+        return
+    rows = [(job["id"], job["state"], job["device"], _result(job)) for job in found]
+    print_rows(rows, ("id", "state", "device", "result"), title="jobs", as_json=False)
 
 
-def _job_row(details: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(details.get(name) for name in ("id", "state", "device", "plan", "key"))
+def _result(job: dict[str, Any]) -> str:
+    """What a row has room for: where the plan's id begins, or why there is none."""
+    if job["plan"]:
+        return str(job["plan"][:SHOWN_ID])
+    return str(job["error"]["code"]) if job["error"] else ""
 
 
 def devices(

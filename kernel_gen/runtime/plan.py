@@ -179,11 +179,16 @@ class Plan:
 
         return plan_digest(self)
 
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether its search measured no kernel of ops that have some."""
+        return not self.kernels and any(op.code == UNMEASURED for op in self.summary.unfused)
+
     def is_outbid(self, budget: Budget) -> bool:
         """Whether a search with `budget` should replace this plan: its own search measured no
         kernel of ops that have some, and the budget lets one go on longer or try more."""
         summary = self.summary
-        if self.kernels or all(op.code != UNMEASURED for op in summary.unfused):
+        if not self.is_unmeasured:
             return False
         limit = math.inf if budget.trials is None else budget.trials
         longer = budget.seconds > summary.budget_seconds and limit > summary.trials

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.store import Store
-from kernel_gen.records import Job, JobEvent
+from kernel_gen.records import Job, JobEvent, TrialKind
 from service.dashboard.numbers import show_us
 
 _LOG_LINES = 12
@@ -25,11 +25,13 @@ _TOLD = ("state", "log", "cover", "plan")  # kinds that the history shows
 @dataclass(frozen=True, slots=True)
 class JobSummary:
     """One job as it stands. `best_us` is the best whole program so far, `expected_us` what the best
-    kernels known add up to."""
+    kernels known add up to. Trials are kernels; `failures` are of all that was tried."""
 
     job: Job
     trials: int
-    failures: tuple[tuple[str, int], ...]  # code, count; most frequent first
+    failed: int
+    programs: int
+    failures: tuple[tuple[str, str, int], ...]  # kind, code, count; most frequent first
     phase: str
     best_us: float | None
     expected_us: float | None
@@ -38,24 +40,24 @@ class JobSummary:
     spent_seconds: float
     log: tuple[tuple[int, str], ...]  # instant, sentence; newest first
 
-    @property
-    def failed(self) -> int:
-        return sum(count for _, count in self.failures)
-
 
 def summarise(store: Store, job: Job) -> JobSummary:
     """The summary of a job."""
     newest = [json.loads(e.data) for e in store.events.newest(job.id, _TELLING, _RECENT)]
     row = store.plans.row(job.plan_id) if job.plan_id else None
-    failures = store.trials.failures(job.id)
+    tally = store.trials.tally(job.id)
+    kernels = {code: count for (kind, code), count in tally.items() if kind is TrialKind.KERNEL}
+    failures = [(kind.value, code, count) for (kind, code), count in tally.items() if code]
     budget = job.request.budget.seconds
     told = None if job.state.is_terminal else _last(newest, "remaining_seconds")
     left = max(0.0, float(budget - job.spent_seconds if told is None else told))
     phase = _last(newest, "phase")
     return JobSummary(
         job=job,
-        trials=store.trials.count(job.id),
-        failures=tuple(sorted(failures.items(), key=lambda found: (-found[1], found[0]))),
+        trials=sum(kernels.values()),
+        failed=sum(count for code, count in kernels.items() if code),
+        programs=sum(count for (kind, _), count in tally.items() if kind is TrialKind.PROGRAM),
+        failures=tuple(sorted(failures, key=lambda found: (-found[2], found))),
         phase=_PHASES.get(str(phase), str(phase or "")),
         best_us=row.measured_us if row else _best_us(store, job.id, "cover"),
         expected_us=_best_us(store, job.id, "progress"),

@@ -16,11 +16,9 @@ from cost_models.metrics import rank_correlation
 from db.errors import NotFound
 from db.store import Store
 from kernel_gen.ir.ops import OpKind, spec
-from kernel_gen.records import Failure, Job, Measurement, Trial
+from kernel_gen.records import Failure, Job, Measurement, Trial, TrialKind
 from service.dashboard.numbers import show_us
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
-from tuner.programs.stage import COVER_GROUP
-from tuner.session import LIBRARY_TEMPLATE
 
 _FEWEST_FOR_IMPORTANCE = 12  # measured trials; with fewer the order is noise
 _GOOD_SHARE = 0.25  # of the trials count as good: a search has few of them
@@ -96,7 +94,7 @@ def nest_rows(trials: Sequence[Trial], ops: Mapping[str, tuple[str, ...]]) -> li
 def tuned_trials(store: Store, job: Job) -> list[Trial]:
     """Trials of tilings: without framework parts and whole programs."""
     stored = (trial for _, trial in store.trials.of_job(job.id))
-    return [t for t in stored if t.template != LIBRARY_TEMPLATE and t.group != COVER_GROUP]
+    return [trial for trial in stored if trial.kind is TrialKind.KERNEL]
 
 
 def nest_view(store: Store, job: Job, digest: str, template: str | None) -> NestView:

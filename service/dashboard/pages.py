@@ -40,6 +40,12 @@ def jobs_page(
     return page(request, "jobs.html", **values)
 
 
+@router.get("/jobs")
+def jobs_moved(request: Request) -> Response:
+    """The start page is the page of jobs."""
+    return RedirectResponse(f"/?{request.url.query}" if request.url.query else "/", 308)
+
+
 @router.get("/jobs/fragment")
 def jobs_fragment(
     request: Request,

@@ -7,7 +7,7 @@ framework: there it is our best kernel for each op alone. Both leave out what wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernel_gen.codec import digest
@@ -16,22 +16,23 @@ from kernel_gen.fusion.group import FusionGroup, Group
 from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.ops import OpKind, spec
-from kernel_gen.records import Trial
+from kernel_gen.records import LIBRARY_TEMPLATE, Measurement, Trial
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Plan
 from tuner.checks.domains import value_domains
 from tuner.extract import Extraction
-from tuner.session import LIBRARY_TEMPLATE
 
 _FREE = (OpKind.VIEW, OpKind.SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTime:
-    """Microseconds of one group; None where something in it was not timed."""
+    """Microseconds of one group; None where something in it was not timed. `least_before_us` is
+    what the fastest samples add up to."""
 
     before_us: float | None
     after_us: float | None
+    least_before_us: float | None = None
 
 
 def group_times(plan: Plan, trials: Iterable[Trial], numerics: str) -> tuple[GroupTime, ...]:
@@ -45,7 +46,8 @@ def group_times(plan: Plan, trials: Iterable[Trial], numerics: str) -> tuple[Gro
         after = measured.median_us if measured else book.framework_us(group)
         own = [node for node in group.nodes if node not in taken]  # recomputed ones count once
         taken.update(own)
-        found.append(GroupTime(book.alone_us(own), after))
+        before, least = book.alone(own)
+        found.append(GroupTime(before, after, least))
     return tuple(found)
 
 
@@ -62,37 +64,45 @@ class _Book:
         """The framework's time for a group that it runs; 0 for what runs once, at bind time."""
         if getattr(group, "is_constant", False):
             return 0.0
+        found = self._framework(group)
+        return None if found is None else found.median_us
+
+    def alone(self, nodes: Iterable[int]) -> tuple[float | None, float | None]:
+        """Sums over the nodes, each alone: of medians, and of least samples. Views that nobody
+        timed are free."""
+        found: list[Measurement] = []
+        for node in nodes:
+            measured = self._node(node)
+            if measured is not None:
+                found.append(measured)
+            elif spec(self._plan.program.nodes[node].op).kind not in _FREE:
+                return None, None
+        return sum(m.median_us for m in found), sum(m.min_us for m in found)
+
+    def _framework(self, group: Group) -> Measurement | None:
         part = self._parts.part(group.nodes, group.inputs, group.outputs)
         return self._library.get(self._parts.digest(part))
 
-    def alone_us(self, nodes: Iterable[int]) -> float | None:
-        """Sum over the nodes, each alone; views that nobody timed are free."""
-        total = 0.0
-        for node in nodes:
-            time = self._node_us(node)
-            if time is None and spec(self._plan.program.nodes[node].op).kind not in _FREE:
-                return None
-            total += time or 0.0
-        return total
-
-    def _node_us(self, node: int) -> float | None:
+    def _node(self, node: int) -> Measurement | None:
         group = make_group(self._plan.program, (node,))
         if not self._simulated:
-            return self.framework_us(group)
+            return self._framework(group)
         if not self._kernels:
             return None
         lowered = lower(self._plan.program, group, self._numerics)
         return None if isinstance(lowered, Refusal) else self._kernels.get(digest(lowered.nest))
 
 
-def _best(trials: Iterable[Trial]) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Least times of framework parts and of kernels, by digest."""
-    library: dict[str, float] = {}
-    kernels: dict[str, float] = {}
+def _best(trials: Iterable[Trial]) -> tuple[dict[str, Measurement], dict[str, Measurement]]:
+    """The fastest measurements of framework parts and of kernels, by digest."""
+    library: dict[str, Measurement] = {}
+    kernels: dict[str, Measurement] = {}
     for trial in trials:
-        if trial.median_us is not None:
+        if isinstance(trial.result, Measurement):
             times = library if trial.template == LIBRARY_TEMPLATE else kernels
-            times[trial.group] = min(times.get(trial.group, trial.median_us), trial.median_us)
+            known = times.setdefault(trial.group, trial.result)
+            if trial.result.median_us < known.median_us:
+                times[trial.group] = trial.result
     return library, kernels
 
 

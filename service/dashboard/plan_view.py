@@ -15,13 +15,14 @@ from kernel_gen.records import Job, Trial
 from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Kernel, Plan
-from service.dashboard.numbers import show_rate, show_us
+from service.dashboard.numbers import show_rate, show_times, show_us
 from service.dashboard.plan_times import GroupTime, group_times, total
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
 from tuner.tasks import computing_nodes
 
 UNSTEADY = 0.05  # interquartile range over median: more says that the machine was not quiet
 
+_RARE_GAIN = 50.0  # the framework seldom wastes that much on one group
 _MUCH = 0.25  # of a program's time: that much beyond the sum of its groups needs an explanation
 
 
@@ -29,7 +30,7 @@ _MUCH = 0.25  # of a program's time: that much beyond the sum of its groups need
 class GroupRow:
     """One group of a cover. `ops` are those that compute, or its views where nothing does, and
     `views` counts the others. `reach` is the share of the roofline that its kernel reaches, `bound`
-    what holds it: a level of memory or "compute"."""
+    what holds it: a level of memory or "compute"; `doubt` says why its gain may be noise."""
 
     number: int
     ops: tuple[str, ...]
@@ -41,6 +42,7 @@ class GroupRow:
     work: Work | None = None
     floor_us: float | None = None
     bound: str = ""
+    doubt: str = ""
 
     @property
     def runs_as(self) -> str:
@@ -162,6 +164,11 @@ class PlanView:
         return rest if self.rows and not self.untimed and rest > _MUCH * whole else None
 
     @property
+    def doubted(self) -> int:
+        """Groups whose gain may be noise."""
+        return sum(bool(row.doubt) for row in self.rows)
+
+    @property
     def untimed(self) -> int:
         return sum(row.time.after_us is None for row in self.rows)
 
@@ -195,8 +202,25 @@ def _rows(plan: Plan, trials: Sequence[Trial], numerics: str) -> tuple[GroupRow,
             rows.append(GroupRow(number, ops, views, None, group.code, group.sentence, time))
         else:
             row = GroupRow(number, ops, views, next(kernels), "", "", time)
+            row = dataclasses.replace(row, doubt=doubt_of(row, plan.summary.baseline_us))
             rows.append(_limited(row, limits))
     return tuple(rows)
+
+
+def doubt_of(row: GroupRow, whole_us: float) -> str:
+    """What speaks against a group's gain; empty if nothing does."""
+    gain, time = row.gain, row.time
+    measured = row.kernel.measurement if row.kernel else None
+    if gain is None or measured is None or not measured.min_us or not time.least_before_us:
+        return ""
+    least = time.least_before_us / measured.min_us
+    if not 0.5 < gain / least < 2:
+        return f"by the fastest samples of both sides it is {show_times(least)}"
+    if (time.before_us or 0.0) > 1.1 * whole_us:
+        return "its ops one by one took longer than the whole program does"
+    if gain > _RARE_GAIN:
+        return "so much is rare: one side was timed at a bad moment, or has little to do here"
+    return ""
 
 
 def _names(plan: Plan, nodes: Sequence[int]) -> tuple[tuple[str, ...], int]:

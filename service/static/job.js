@@ -14,7 +14,7 @@ let pending = null;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const micros = (value) =>
-  value == null ? "–" : value < 1000 ? value.toPrecision(3) + " µs" : (value / 1000).toPrecision(3) + " ms";
+  value == null ? "–" : value < 999.5 ? value.toPrecision(3) + " µs" : value < 999.5e3 ? (value / 1e3).toPrecision(3) + " ms" : (value / 1e6).toPrecision(3) + " s";
 
 // With the framework far above the program a linear axis would press the program's line flat.
 function isWide() {
@@ -36,11 +36,12 @@ function draw() {
   // On a logarithmic axis the lines between powers of ten are left out.
   const kept = (_, ticks) => ticks.map((tick) => (wide && Math.log10(tick) % 1 ? null : tick));
   const size = () => ({ width: Math.max(240, chart.parentElement.clientWidth - 36), height: 260 });
+  const room = (_, texts) => 16 + Math.max(44, ...(texts ?? []).map((text) => 7.5 * text.length)); // px of ticks
   const stepped = uPlot.paths.stepped({ align: 1 });
   plot = new uPlot({
     ...size(),
     scales: { x: { time: false }, y: { distr: wide ? 3 : 1 } },
-    axes: [{ ...axis, label: "trials", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, label: simulated ? "simulated time of a call" : "time of a call", size: 70, grid: { ...hair, filter: kept }, filter: kept, values: (_, ticks) => ticks.map((tick) => (tick == null ? "" : micros(tick))) }],
+    axes: [{ ...axis, label: "trials", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, label: simulated ? "simulated time of a call" : "time of a call", size: room, grid: { ...hair, filter: kept }, filter: kept, values: (_, ticks) => ticks.map((tick) => (tick == null ? "" : micros(tick))) }],
     hooks: { ready: [showNewest], setData: [showNewest], setCursor: [showNewest] },
     series: [
       { label: "trials" },

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import pytest
 
 import cost_models.calibrate as rates
+import graph_autofusion.cli.calibrate as command
 from cost_models.analytic import Machine
 from cost_models.calibrate import machine_of
 from kernel_gen.runtime.host import host_target
@@ -15,6 +15,7 @@ from tests.cli.conftest import Gaf
 
 TARGET = replace(host_target(), cores=2)
 TRUE = Machine(memory_gb_s=17.0)
+BUSY = "this machine is busy (87% of 2 cores)"
 NONSENSE = Machine(memory_gb_s=20.0, l3_gb_s=10.0)
 
 
@@ -22,7 +23,7 @@ NONSENSE = Machine(memory_gb_s=20.0, l3_gb_s=10.0)
 def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An idle machine with true rates."""
     monkeypatch.setattr("kernel_gen.runtime.host.host_target", lambda: TARGET)
-    monkeypatch.setattr(os, "getloadavg", lambda: (0.3, 9.0, 9.0))
+    monkeypatch.setattr(command, "other_work", lambda: "")
     monkeypatch.setattr(rates, "calibrate", lambda target: TRUE)
     return monkeypatch
 
@@ -34,15 +35,15 @@ def test_rates_of_an_idle_machine_are_kept(gaf: Gaf, machine: pytest.MonkeyPatch
     assert machine_of(TARGET) == TRUE
 
 
-@pytest.mark.parametrize(("load", "measured"), [(1.7, TRUE), (0.3, NONSENSE)])
+@pytest.mark.parametrize(("work", "measured"), [(BUSY, TRUE), ("", NONSENSE)])
 def test_rates_that_other_work_has_spoilt_are_kept_only_if_forced(
-    gaf: Gaf, machine: pytest.MonkeyPatch, load: float, measured: Machine
+    gaf: Gaf, machine: pytest.MonkeyPatch, work: str, measured: Machine
 ) -> None:
-    machine.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    machine.setattr(command, "other_work", lambda: work)
     machine.setattr(rates, "calibrate", lambda target: measured)
     found = gaf("calibrate", "--json")
     assert (found.code, found.output) == (3, "")
-    assert "busy (load 1.7 on 2 cores)" in found.errors or "L3 seems slower" in found.errors
+    assert (work or "L3 seems slower") in found.errors
     assert "run it again when the machine is idle, or with --force" in found.errors
     assert machine_of(TARGET) == Machine()
     found = gaf("calibrate", "--force", "--json")

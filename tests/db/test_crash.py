@@ -64,7 +64,7 @@ def test_a_step_that_is_killed_leaves_nothing_behind(
 ) -> None:
     job_id = queue_one(store)
     run_and_die(DIE_BEFORE_COMMIT, store_url, step)
-    assert store.trials.count(job_id) == 0
+    assert store.trials.tally(job_id).total() == 0
     assert store.plans.list() == []
     job = store.jobs.get(job_id)
     assert job.state is (JobState.QUEUED if step == "claim" else JobState.RUNNING)
@@ -76,7 +76,7 @@ def test_a_step_that_is_killed_leaves_nothing_behind(
 def test_what_was_acknowledged_outlives_the_process(store: Store, store_url: str) -> None:
     job_id = queue_one(store)
     run_and_die(DIE_AFTER_COMMIT, store_url)
-    assert store.trials.count(job_id) == 5
+    assert store.trials.tally(job_id).total() == 5
     assert store.plans.head(str(samples.plan().key)) == samples.plan().id
     assert store.queue.claim("early") is None  # the lease still runs
     later = Store(store_url, clock=lambda: store.jobs.get(job_id).updated_us + LEASE_US + 1)
@@ -85,7 +85,7 @@ def test_what_was_acknowledged_outlives_the_process(store: Store, store_url: str
         assert lease is not None
         assert (lease.job_id, lease.job.spent_seconds) == (job_id, 4.5)
         later.trials.add(lease, [samples.trial(4), samples.trial(5)])
-        assert later.trials.count(job_id) == 6
+        assert later.trials.tally(job_id).total() == 6
         later.queue.finish(lease, JobState.DONE, plan_id=samples.plan().id)
     states = [json.loads(event.data)["state"] for event in store.events.after(job_id)]
     assert states == ["queued", "running", "queued", "running", "done"]

@@ -241,7 +241,7 @@ def test_an_old_token_writes_nothing(store: Store, clock: Clock) -> None:
             write()
     assert store.jobs.get(new.job_id).state is JobState.RUNNING
     assert len(store.events.after(new.job_id)) == before
-    assert store.trials.count(new.job_id) == 0
+    assert store.trials.tally(new.job_id).total() == 0
     assert store.plans.list() == []
     store.queue.heartbeat(new, 1.0)
 
@@ -391,4 +391,4 @@ def test_a_clock_that_jumps_ahead_costs_an_attempt_and_nothing_else(
     with pytest.raises(LeaseLost):
         store.queue.heartbeat(lease, 2.0)
     assert claim(store, "driver-2").job.spent_seconds == 1.0
-    assert store.trials.count(job.id) == 1
+    assert store.trials.tally(job.id).total() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from db.errors import NotFound
@@ -9,6 +11,7 @@ from db.leases import Lease
 from db.schema import DEFAULT_TENANT, Role
 from db.store import Store
 from kernel_gen.codec import digest
+from kernel_gen.records import BASELINE_TEMPLATE, COVER_GROUP, LIBRARY_TEMPLATE, TrialKind
 from tests.fixtures import samples
 
 
@@ -31,16 +34,30 @@ def test_trials_come_back_as_they_were(store: Store, lease: Lease) -> None:
     store.trials.add(lease, batch)
     stored = store.trials.of_job(lease.job_id)
     assert [trial for _, trial in stored] == batch
-    assert store.trials.count(lease.job_id) == 3
-    assert store.trials.failures(lease.job_id) == {"wrong-result": 1}
+    assert store.trials.tally(lease.job_id).total() == 3
+    assert store.trials.tally(lease.job_id)[TrialKind.KERNEL, "wrong-result"] == 1
     page = store.trials.of_job(lease.job_id, after=stored[0][0], limit=1)
     assert [trial for _, trial in page] == batch[1:2]
+
+
+def test_what_ran_is_counted_apart(store: Store, lease: Lease) -> None:
+    """Only kernels are what a budget counts; the framework is timed for comparison."""
+    kernel = samples.trial(0)
+    others = [("cover", COVER_GROUP), ("cover", BASELINE_TEMPLATE), ("g0", LIBRARY_TEMPLATE)]
+    batch = [
+        dataclasses.replace(kernel, group=group, number=number, template=template)
+        for number, (group, template) in enumerate(others, 1)
+    ]
+    store.trials.add(lease, [kernel, *batch])
+    tally = store.trials.tally(lease.job_id)
+    kinds = (TrialKind.KERNEL, TrialKind.PROGRAM, TrialKind.REFERENCE)
+    assert [tally[kind, ""] for kind in kinds] == [1, 1, 2]
 
 
 def test_a_batch_that_is_sent_twice_is_stored_once(store: Store, lease: Lease) -> None:
     for _ in range(2):
         store.trials.add(lease, [samples.trial(0), samples.trial(1)])
-    assert store.trials.count(lease.job_id) == 2
+    assert store.trials.tally(lease.job_id).total() == 2
 
 
 def test_trials_transfer_by_nest_and_target_fastest_first(store: Store, lease: Lease) -> None:

@@ -25,5 +25,5 @@ def test_an_example_runs(example: Path, tmp_path: Path) -> None:
         command, cwd=tmp_path, env=kept | home, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
-    assert "speedup: " in done.stdout
+    assert "speedup: " in done.stdout or "the model runs itself" in done.stdout
     assert "largest difference" in done.stdout

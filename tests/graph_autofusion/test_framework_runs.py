@@ -314,6 +314,31 @@ def test_strict_raises_what_would_be_a_fallback(wrap):
         assert loose.prepare(torch.ones(2, 2).to_sparse()).cache == "fallback"
 
 
+class Narrow(nn.Module):
+    """Takes rows of eight without a negative sum."""
+
+    def forward(self, x):
+        if x.sum().item() < 0:  # what torch.export cannot follow
+            raise ValueError("negative")
+        return x @ torch.ones(8, 8)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@torch.no_grad()
+def test_example_inputs_that_the_model_does_not_take_are_refused(wrap, strict):
+    fast = wrap(Narrow(), strict=strict)
+    for wrong in (torch.ones(2, 9), -torch.ones(2, 8)):
+        with pytest.raises(InvalidInput, match=r"the model does not take these inputs: .*Error: "):
+            fast.prepare(wrong)
+
+
+@torch.no_grad()
+def test_example_inputs_that_only_a_capture_cannot_take_run_in_the_model(wrap):
+    fast = wrap(Narrow(), strict=False)
+    with pytest.warns(GafWarning, match="UnsupportedModel"):
+        assert fast.prepare(torch.ones(2, 8)).cache == "fallback"
+
+
 class Compatible:
     """Offers a plan made for another machine; `faster` says what its trial run is to find."""
 
@@ -327,7 +352,7 @@ class Compatible:
         self.accepted = accepts(plan)
         if self.accepted:
             return Resolution(plan, "compatible")
-        return Resolution(None, "fallback", "no plan is known")
+        return Resolution(None, "fallback", "no plan is known", is_asked_for=True)
 
     def follow(self, job, graph, accepts):
         return None

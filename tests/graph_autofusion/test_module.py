@@ -25,7 +25,7 @@ class NoPlan:
         return None
 
     def resolve(self, graph, accepts):
-        return Resolution(None, "fallback", "nothing is known")
+        return Resolution(None, "fallback", "nothing is known", is_asked_for=True)
 
 
 class Broken(NoPlan):

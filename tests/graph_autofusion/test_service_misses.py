@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +20,12 @@ import graph_autofusion as gaf
 from graph_autofusion import http
 from graph_autofusion.client import Client
 from graph_autofusion.notices import GafWarning
+from graph_autofusion.paths import bundle_cache_root
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Failure, JobState, Stage
 from kernel_gen.runtime.build import Compiler
+from kernel_gen.runtime.cache import BundleCache
+from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.trust import Trust
 from tests.fixtures.server import Service, running, settings
 from tests.graph_autofusion.quick_plans import SUMMARY, framework_plan, quick_plan
@@ -62,6 +66,11 @@ def _model() -> tuple[nn.Module, torch.Tensor]:
 
 def _store(home: Path) -> str:
     return f"sqlite:///{home}/own/store.sqlite"
+
+
+def _publish(service: Service, plan: Plan) -> None:
+    service.store.graphs.put(plan.graph)
+    service.store.plans.publish(plan)
 
 
 def _call_until_hit(fast: gaf.OptimizedModule, x: torch.Tensor, model: nn.Module) -> None:
@@ -115,7 +124,8 @@ def test_a_job_without_a_plan_ends_the_wait(service: Service, home: Path) -> Non
     assert lease is not None
     failure = Failure(Stage.BUILD, "no-compiler", "g++ is missing")
     service.store.queue.finish(lease, JobState.FAILED, error=failure)
-    _call_until_hit(fast, x, model)
+    with pytest.warns(GafWarning, match="without a plan"):
+        _call_until_hit(fast, x, model)
     assert fast.report.cache == "fallback"
     assert "without a plan" in fast.report.reason
     torch.testing.assert_close(fast(x), model(x))
@@ -189,7 +199,8 @@ def test_a_service_that_is_away_or_silent_costs_three_seconds_at_most(
         for url in ("http://127.0.0.1:9", f"http://127.0.0.1:{silent.getsockname()[1]}"):
             fast = gaf.optimize(model, service=url, store=_store(home))
             waits.seconds = 0.0
-            y = fast(x)
+            with pytest.warns(GafWarning, match="gave no plan: service .* cannot be reached"):
+                y = fast(x)
             assert 0.0 < waits.seconds <= 3.0
             torch.testing.assert_close(y, model(x))
             assert fast.report.cache == "fallback"
@@ -204,7 +215,8 @@ def test_an_untrusted_service_is_not_run(
         client.submit(model, x)
     _drive(service, gaf_compiler)
     monkeypatch.setenv("GAF_TRUST", str(home / "nobody"))
-    fast = gaf.optimize(model, x, service=service.url, store=_store(home))
+    with pytest.warns(GafWarning, match="the service gave no plan"):
+        fast = gaf.optimize(model, x, service=service.url, store=_store(home))
     assert fast.report.cache == "fallback"
     torch.testing.assert_close(fast(x), model(x))
     with pytest.raises(gaf.UntrustedBundle):
@@ -230,8 +242,7 @@ def test_a_plan_that_a_longer_search_would_better_is_asked_for_again(
     """Its search had one second and measured nothing; it serves those who would not search more."""
     model, x = _model()
     poor = framework_plan(gaf.capture(model, x), gaf_compiler, SUMMARY)
-    service.store.graphs.put(poor.graph)
-    service.store.plans.publish(poor)
+    _publish(service, poor)
 
     def optimized(**options: object) -> gaf.OptimizedModule:
         return gaf.optimize(model, x, service=service.url, store=_store(home), **options)
@@ -246,3 +257,34 @@ def test_a_plan_that_a_longer_search_would_better_is_asked_for_again(
     assert fast.plan.kernels
     assert optimized().report.cache == "hit"
     assert len(service.store.jobs.list()) == 1
+
+
+@pytest.mark.parametrize("options", [{"budget": 1}, {"on_miss": "eager"}, {"on_miss": "error"}])
+def test_a_service_is_asked_again_for_a_plan_that_is_no_gain_here(
+    service: Service, home: Path, gaf_compiler: Compiler, options: dict[str, Any]
+) -> None:
+    model, x = _model()
+    graph = gaf.capture(model, x)
+    own = BundleCache(bundle_cache_root(_store(home)))
+    own.put(framework_plan(graph, gaf_compiler, SUMMARY))
+
+    def optimized(url: str) -> gaf.OptimizedModule:
+        return gaf.optimize(model, x, service=url, store=_store(home), **options)
+
+    for url in ("http://127.0.0.1:9", service.url):  # one is away, one knows nothing
+        assert not optimized(url).plan.kernels
+    _publish(service, quick_plan(graph, gaf_compiler))
+    assert optimized(service.url).plan.kernels
+    assert service.store.jobs.list() == []
+
+
+def test_a_services_plan_that_is_no_gain_either_takes_no_ones_place(
+    service: Service, home: Path, gaf_compiler: Compiler
+) -> None:
+    model, x = _model()
+    graph = gaf.capture(model, x)
+    own = framework_plan(graph, gaf_compiler, SUMMARY)
+    BundleCache(bundle_cache_root(_store(home))).put(own)
+    _publish(service, framework_plan(graph, gaf_compiler, replace(SUMMARY, trials=9)))
+    found = gaf.optimize(model, x, service=service.url, store=_store(home), on_miss="error")
+    assert found.plan == own

@@ -19,13 +19,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from db.leases import Lease
-from kernel_gen.records import Job, JobState
+from kernel_gen.records import COVER_GROUP, Job, JobState
 from kernel_gen.runtime.key import PlanKey
 from tests.fixtures import samples
 from tests.fixtures.searches import network, searched, wide_plan
 from tests.fixtures.server import Service, running, settings
 from tests.service.browsing import opened
-from tuner.programs.stage import COVER_GROUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -18,6 +18,7 @@ from kernel_gen.records import JobRequest, Trial
 from kernel_gen.schedule.schedule import Decision, Schedule
 from service.dashboard.compare_view import compare
 from service.dashboard.group_view import group_view
+from service.dashboard.job_view import summarise
 from service.dashboard.nest_view import (
     foreseen,
     importance,
@@ -26,7 +27,8 @@ from service.dashboard.nest_view import (
     parameter_plots,
     tuned_trials,
 )
-from service.dashboard.plan_view import plan_view
+from service.dashboard.plan_times import GroupTime
+from service.dashboard.plan_view import GroupRow, doubt_of, plan_view
 from service.dashboard.queue_view import lookups_of, queue_view
 from tests.fixtures import samples
 from tests.fixtures.searches import Searched, network, searched, wide_plan
@@ -56,6 +58,36 @@ def test_times_before_are_the_frameworks_for_each_op_alone(store: Store, found: 
     assert framework.gain == pytest.approx(1.0)
     sums = view.sums
     assert sums.before_us == pytest.approx(sum(row.time.before_us or 0.0 for row in view.rows))
+
+
+def test_all_pages_count_the_same_trials(store: Store, found: Searched) -> None:
+    """Those of kernels, which is what a budget counts."""
+    job, summary = store.jobs.get(found.job_id), store.plans.get(found.plan_id).summary
+    told = summarise(store, job)
+    rows = nest_rows(tuned_trials(store, job), store.trials.ops(job.id))
+    assert told.trials == summary.trials == sum(row.trials for row in rows) <= 40
+    assert told.failed == summary.failures == sum(row.failed for row in rows) > 0
+    assert told.programs > 0
+
+
+@pytest.mark.parametrize(
+    ("least_us", "before_us", "whole_us", "says"),
+    [
+        (1168.0, 1168.0, 500.0, "longer than the whole program"),
+        (1168.0, 1168.0, 5000.0, "so much is rare"),
+        (2.0, 1168.0, 5000.0, "by the fastest samples of both sides it is 2.00×"),
+        (2.0, 2.1, 5000.0, ""),
+    ],
+)
+def test_a_gain_that_may_be_noise_is_marked(
+    store: Store, least_us: float, before_us: float, whole_us: float, says: str
+) -> None:
+    measured = samples.measurement(1.0)
+    kernel = dataclasses.replace(samples.plan().kernels[0], measurement=measured)
+    time = GroupTime(before_us, 1.0, least_us * measured.min_us)
+    row = GroupRow(0, ("add",), 0, kernel, "", "", time)
+    assert says in doubt_of(row, whole_us)
+    assert bool(doubt_of(row, whole_us)) is bool(says)
 
 
 def test_kernels_are_held_against_the_roofline(store: Store, found: Searched) -> None:

@@ -15,7 +15,7 @@ import graph_autofusion as gaf
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.ir.graph import Graph
-from kernel_gen.records import Budget, Failure, JobRequest
+from kernel_gen.records import COVER_GROUP, Budget, Failure, JobRequest
 from kernel_gen.runtime.ascend import simulated
 from kernel_gen.runtime.key import plan_key, stands_in
 from kernel_gen.runtime.plan import Plan
@@ -25,7 +25,6 @@ from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.archive import MemoryArchive
 from tuner.devices.ascend_bench import AscendBench
 from tuner.devices.ascend_device import AscendDevice
-from tuner.programs.stage import COVER_GROUP
 from tuner.session import Assignment, Session
 from tuner.verify import verify
 

@@ -100,7 +100,7 @@ def test_a_driver_cancels_finishes_and_gives_back(store: Store, drivers: Drivers
     _run_to_the_end(store)
     wait_for(lambda: store.devices.list()[0].state == "idle", 10)
     job = submit(store, seconds=600.0, elems=1 << 17)
-    wait_for(lambda: store.trials.count(job.id) > 4)
+    wait_for(lambda: store.trials.tally(job.id).total() > 4)
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(30) == 0
     released = store.jobs.get(job.id)
@@ -113,11 +113,11 @@ def test_a_driver_cancels_finishes_and_gives_back(store: Store, drivers: Drivers
 
 def _cancel_in_mid_job(store: Store) -> None:
     job = submit(store, seconds=600.0, elems=1 << 16)
-    wait_for(lambda: store.trials.count(job.id) > 4)
+    wait_for(lambda: store.trials.tally(job.id).total() > 4)
     store.jobs.cancel(job.id)
     wait_for(lambda: store.jobs.get(job.id).state.is_terminal, 30)
     assert store.jobs.get(job.id).state is JobState.CANCELLED
-    assert store.trials.count(job.id) > 4
+    assert store.trials.tally(job.id).total() > 4
 
 
 def _run_to_the_end(store: Store) -> None:
@@ -132,7 +132,7 @@ def _run_to_the_end(store: Store) -> None:
 def test_a_killed_driver_loses_nothing_and_another_goes_on(store: Store, drivers: Drivers) -> None:
     job = submit(store, seconds=60.0, trials=12)
     first = drivers.start()
-    wait_for(lambda: store.trials.count(job.id) > 4)
+    wait_for(lambda: store.trials.tally(job.id).total() > 4)
     first.kill()
     first.wait()
     kept = store.trials.of_job(job.id)

@@ -121,7 +121,7 @@ def test_an_interrupted_search_keeps_its_trials(local: Local) -> None:
     with Store(local.url) as store:
         (job,) = store.jobs.list()
         assert job.state is JobState.CANCELLED
-        assert store.trials.count(job.id) > 0
+        assert store.trials.tally(job.id).total() > 0
 
 
 def test_a_broken_graph_is_the_callers_mistake(local: Local) -> None:

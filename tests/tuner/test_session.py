@@ -12,13 +12,12 @@ from kernel_gen.fusion.candidates import candidates
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.ir.loopnest import Compute, LoopNest
 from kernel_gen.ir.target import Target
-from kernel_gen.records import Failure, Measurement, Stage, Trial
+from kernel_gen.records import COVER_GROUP, Failure, Measurement, Stage, Trial
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
 from tuner.devices.device import LocalDevice
-from tuner.programs.stage import COVER_GROUP
 from tuner.replay import Lookup, ReplayDevice, replay
 from tuner.session import Assignment, Session
 

@@ -18,7 +18,7 @@ from kernel_gen.fusion.group import FusionPlan
 from kernel_gen.fusion.sharing import Sharing
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.target import DeviceKind
-from kernel_gen.records import Failure, Measurement, Trial
+from kernel_gen.records import BASELINE_TEMPLATE, COVER_GROUP, Failure, Measurement, Trial
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
@@ -30,7 +30,6 @@ from tuner.meter import Meter
 from tuner.programs.champion import Champion, best_of
 from tuner.programs.finalists import Finalists
 
-COVER_GROUP, BASELINE_TEMPLATE = "cover", "baseline"
 _NEW_PER_CONTEST = 3
 _CONTEST_SECONDS = 2.5
 _CONTEST_SHARE, _CONTEST_CALLS = 0.5, 5  # of the remaining time, for so many calls of a program
@@ -46,8 +45,6 @@ class Outcome:
     baseline_us: float
     improved: bool
     unfused_us: float | None
-    trials: int
-    failures: int
 
 
 class ProgramStage:
@@ -80,8 +77,6 @@ class ProgramStage:
         self._unfused: set[object] = set()
         self.contest_seconds = 0.0
         self._entrant_seconds = entrant_seconds
-        self._trials = 0
-        self._failures = 0
 
     def run(self) -> None:
         """Contests for the finalists that have not run yet; ends early when time is short.
@@ -132,8 +127,6 @@ class ProgramStage:
             champion.baseline_us,
             champion.is_improved,
             self._unfused_us,
-            self._trials,
-            self._failures,
         )
 
     def _new_entries(self) -> list[Entry]:
@@ -246,8 +239,6 @@ class ProgramStage:
             for i, (entry, contender) in enumerate(zip(entries, contenders, strict=False))
         ]
         self._number += len(tried)
-        self._trials += len(tried)
-        self._failures += sum(isinstance(trial.result, Failure) for trial in tried)
         if baseline is not None:
             tried.append(Trial(COVER_GROUP, self._number, BASELINE_TEMPLATE, (), baseline))
             self._number += 1
