@@ -30,7 +30,7 @@ from kernel_gen.ir.graph import (
     attrs,
 )
 from kernel_gen.ir.infer import infer
-from kernel_gen.ir.types import TensorType, ValueDomain
+from kernel_gen.ir.types import Dim, TensorType, ValueDomain
 from kernel_gen.ir.verify import verify
 
 ANY_VALUE = ValueDomain()
@@ -56,6 +56,12 @@ class GraphBuilder:
     def symbol(self, name: str, low: int, high: int, hint: int) -> None:
         """Declare the range of a symbolic dimension."""
         self._symbols.append(SymbolRange(name, low, high, hint))
+
+    def largest(self, extent: Dim) -> int:
+        """An extent, or the most that a symbolic one may be."""
+        if isinstance(extent, int):
+            return extent
+        return next(s.high for s in self._symbols if s.name == extent.name)
 
     def input(
         self,

@@ -131,6 +131,7 @@ def test_scatter_into_a_slice(function: Callable[..., Any]) -> None:
         lambda x, i: x.scatter(-1, torch.arange(2, 6, 2).expand(2, 4, 2), 1.0),
         lambda x, i: F.one_hot(i, 6),
         lambda x, i: F.one_hot(x.argmax(-1), 9) + 1,
+        lambda x, i: F.one_hot((x[0] > 1).long() * 3 + torch.full((4, 6), 2), 6),
     ],
 )
 def test_few_known_places_are_scattered_to(function: Callable[..., Any]) -> None:
@@ -138,6 +139,13 @@ def test_few_known_places_are_scattered_to(function: Callable[..., Any]) -> None
         return function(x, x.topk(2).indices)
 
     assert not targets(assert_as_eager(model, (X,)))
+
+
+def test_positions_that_wrapped_are_counted_from_the_end() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return x[(torch.arange(4, dtype=torch.int8) * 64).long()]  # 0, 64, -128, -64
+
+    assert_as_eager(model, (torch.arange(200.0),))
 
 
 PLACES = torch.tensor([[[0, 5]], [[3, 3]]]).expand(2, 4, 2)

@@ -68,13 +68,39 @@ def test_the_users_names_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.roll(1, 0),
+        lambda x: x[-3:-1] + 1,
+        lambda x: x.tril() + 1,
+        lambda x: x.scatter(0, torch.arange(x.shape[0]).reshape(-1, 1).expand(-1, 4), 1.0),
+    ],
+)
+def test_what_needs_a_symbolic_extent_is_left_to_the_framework(program: Any) -> None:
+    captured = capture(program, (torch.randn(6, 4),), ({0: Dim("n", min=4, max=99)},))
+    codes = [dict(n.attrs)["code"] for n in captured.graph.nodes if n.op == "framework"]
+    assert "symbolic-extent" in codes
+    check(program, captured, torch.randn(5, 4))
+    check(program, captured, torch.randn(50, 4))
+
+
+@pytest.mark.parametrize(("classes", "fits"), [(99, True), (98, False)])
+def test_positions_along_a_symbol_lie_below_its_largest_extent(classes: int, fits: bool) -> None:
+    def program(x: Tensor) -> Tensor:
+        return F.one_hot(torch.arange(x.shape[0]), classes) + x.sum().long()
+
+    captured = capture(program, (torch.randn(6, 4),), ({0: Dim("n", min=4, max=99)},))
+    assert all(node.op != "framework" for node in captured.graph.nodes) == fits
+    check(program, captured, torch.randn(50, 4))
+
+
+@pytest.mark.parametrize(
     ("program", "words"),
     [
         (lambda x: x.reshape(-1) + 1, "expression"),
         (lambda x: x[:-1] + 1, "expression"),
         (lambda x: x * x.shape[0], "symbolic extent"),
         (lambda x: torch.cat([x, x]), "expression"),
-        (lambda x: x.roll(1, 0), "symbol s0"),
     ],
 )
 def test_arithmetic_on_symbols_is_refused(program: Any, words: str) -> None:

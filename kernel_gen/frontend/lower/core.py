@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend.dtypes import PromotionOperand, fits, promote, rounded
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
@@ -123,12 +122,18 @@ class Lowering:
             self._made[value] = (op, (), attrs)
         return self.val(value)
 
+    def made(self, value: Val) -> tuple[str, tuple[Val, ...], dict[str, Attr]] | None:
+        """Op, operands and attributes of the node behind `value`; None for what no node made."""
+        made = self._made.get(value.id)
+        if made is None:
+            return None
+        op, operands, attrs = made
+        return op, tuple(self.val(operand) for operand in operands), attrs
+
     def made_by(self, value: Val, op: str) -> tuple[tuple[Val, ...], dict[str, Attr]] | None:
         """Operands and attributes of the node behind `value` if that is an `op`."""
-        made = self._made.get(value.id)
-        if made is None or made[0] != op:
-            return None
-        return tuple(self.val(operand) for operand in made[1]), made[2]
+        made = self.made(value)
+        return made[1:] if made is not None and made[0] == op else None
 
     def cast(self, value: Val, dtype: DType) -> Val:
         return value if value.dtype is dtype else self.op("cast", value, dtype=str(dtype))
@@ -203,22 +208,23 @@ class Lowering:
         if start == 0 and stop == value.shape[dim] and step == 1:
             return value
         if isinstance(stop, Sym):
-            raise UnsupportedModel(
-                f"{self.name}: slice up to the symbolic extent {stop.name}; "
-                "capture with static shapes"
-            )
+            raise symbolic(self, f"a slice up to the symbol {stop.name}")
         return self.op("slice", value, dim=dim, start=start, stop=stop, step=step)
 
 
 def extent(c: Lowering, value: Val, dim: int) -> int:
-    """A static extent; raises UnsupportedModel naming the op where it is symbolic."""
+    """A static extent; raises NotLowered where it is symbolic."""
     found = value.shape[dim]
     if isinstance(found, Sym):
-        raise UnsupportedModel(
-            f"{c.name} needs the extent of dimension {dim}, which is the symbol {found.name}; "
-            "capture with static shapes"
-        )
+        raise symbolic(c, f"the extent of dimension {dim}, which is the symbol {found.name}")
     return found
+
+
+def symbolic(c: Lowering, what: str) -> NotLowered:
+    """The refusal of a call that would need `what`. Torch's decompositions compute with the
+    symbols, which no graph holds."""
+    sentence = f"{c.name} needs {what}: capture with static shapes"
+    return NotLowered(sentence, code="symbolic-extent", decompose=False)
 
 
 def axis(dim: int, rank: int) -> int:

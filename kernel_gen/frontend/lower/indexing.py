@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from kernel_gen.frontend.lower.bounds import bounds_of
 from kernel_gen.frontend.lower.core import (
     Args,
     Lowering,
@@ -17,7 +18,6 @@ from kernel_gen.frontend.lower.core import (
     lowers,
 )
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.graph import Attr
 
 _INDEX_TYPES = (DType.I64, DType.I32)
 
@@ -124,26 +124,10 @@ def _linear_index(c: Lowering, indices: Sequence[Val], sizes: Sequence[int]) -> 
 
 def from_front(c: Lowering, index: Val, size: int) -> Val:
     """Negative positions counted from the end: -1 is size - 1."""
-    if _is_never_negative(c, index):
+    if bounds_of(c, index).low >= 0:
         return index
     negative = c.op("lt", index, c.number(0, index.dtype))
     return c.op("where", negative, c.op("add", index, c.number(size, index.dtype)), index)
-
-
-def _is_never_negative(c: Lowering, index: Val) -> bool:
-    for op in ("reshape", "expand", "permute", "slice", "cast", "add", "mul"):
-        made = c.made_by(index, op)
-        if made is not None:
-            return all(_is_never_negative(c, operand) for operand in made[0])
-    if any(c.made_by(index, op) for op in ("argmax", "argmin")):
-        return True
-    iota, full = c.made_by(index, "iota"), c.made_by(index, "full")
-    numbers: list[Attr] = []
-    if iota is not None:
-        numbers = [iota[1]["start"], iota[1]["step"]]
-    elif full is not None:
-        numbers = [full[1]["value"]]
-    return bool(numbers) and all(isinstance(n, int) and n >= 0 for n in numbers)
 
 
 @lowers("full zeros ones empty.memory_format new_full new_zeros new_ones new_empty")

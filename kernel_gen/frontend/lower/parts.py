@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend.lower.core import (
     Args,
     Lowering,
@@ -15,6 +14,7 @@ from kernel_gen.frontend.lower.core import (
     extent,
     joint_dtype,
     lowers,
+    symbolic,
 )
 from kernel_gen.ir.types import Sym
 
@@ -50,9 +50,7 @@ def slice_(c: Lowering, a: Args) -> Result:
     if start == 0 and step == 1 and size == value.shape[dim]:
         return value
     if isinstance(size, Sym):
-        raise UnsupportedModel(
-            f"{c.name}: the slice's extent {size.name} is symbolic; capture with static shapes"
-        )
+        raise symbolic(c, f"the slice's extent, which is the symbol {size.name}")
     if size == 0:
         return c.slice(value, dim, 0, 0)
     return c.slice(value, dim, start, start + (size - 1) * step + 1, step)
@@ -82,7 +80,7 @@ def split(c: Lowering, a: Args) -> Result:
     for used, part in zip(c.used, c.out, strict=True):
         size = 0 if part is None else part.shape[dim]
         if isinstance(size, Sym):
-            raise UnsupportedModel(f"{c.name}: a part's extent {size.name} is symbolic")
+            raise symbolic(c, f"a part's extent, which is the symbol {size.name}")
         parts.append(c.slice(value, dim, start, start + size) if used else None)
         start += size
     return parts

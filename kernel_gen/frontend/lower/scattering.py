@@ -6,8 +6,7 @@ be inside have a form.
 
 from __future__ import annotations
 
-import math
-
+from kernel_gen.frontend.lower.bounds import Bounds, bounds_of
 from kernel_gen.frontend.lower.core import (
     Args,
     Lowering,
@@ -54,9 +53,8 @@ def _scattered(c: Lowering, a: Args, value: Val, dim: int, k: int) -> Val:
         return c.number(a["value"], value.dtype)
     source: Val = a["src"]
     for other in range(value.rank):
-        start = k if other == dim else 0
-        length = 1 if other == dim else extent(c, value, other)
-        source = c.slice(source, other, start, start + length)
+        start, stop = (k, k + 1) if other == dim else (0, value.shape[other])
+        source = c.slice(source, other, start, stop)
     return c.op("add", value, source) if ".scatter_add." in c.name else source
 
 
@@ -79,30 +77,6 @@ def _places(c: Lowering, shape: Shape, dtype: DType, dim: int) -> Val:
 
 
 def _need_known(c: Lowering, index: Val, size: int) -> None:
-    if not _is_below(c, index, size):
+    """Raises NotLowered unless all positions are known to lie within [0, size)."""
+    if not bounds_of(c, index).within(Bounds(0, size - 1)):
         raise NotLowered(f"{c.name} at positions that may lie outside", decompose=False)
-
-
-def _is_below(c: Lowering, index: Val, size: int) -> bool:
-    """Whether all positions are known to lie within [0, size)."""
-    for op in ("reshape", "expand", "permute", "slice", "cast"):
-        made = c.made_by(index, op)
-        if made is not None:
-            return _is_below(c, made[0][0], size)
-    for op in ("argmax", "argmin", "argtopk"):
-        made = c.made_by(index, op)
-        if made is not None:
-            (source,), attrs = made
-            dims = attrs["dims"] if "dims" in attrs else (attrs["dim"],)
-            assert isinstance(dims, tuple)
-            extents = [source.shape[d] for d in dims if isinstance(d, int)]
-            return math.prod(e if isinstance(e, int) else size + 1 for e in extents) <= size
-    made = c.made_by(index, "iota")
-    if made is None:
-        return False
-    start, step, dim = made[1]["start"], made[1]["step"], made[1]["dim"]
-    assert isinstance(start, int)
-    assert isinstance(step, int)
-    assert isinstance(dim, int)
-    last = start + step * (extent(c, index, dim) - 1)
-    return min(start, last) >= 0 and max(start, last) < size
