@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import signal
 
+from kernel_gen.collector import collect_seldom
+
 pytest_plugins = [
     "tests.fixtures.cann",
     "tests.fixtures.compilers",
@@ -27,4 +29,4 @@ def pytest_collection_finish() -> None:
     and again, took a twelfth of a model's test."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    collect_seldom()

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 
 from db.leases import Lease
 from db.store import Store
+from kernel_gen.collector import collect_seldom
 from kernel_gen.errors import Unavailable
 from tuner.devices.device import Device
 from tuner.devices.ray_runtime import ray_runtime
@@ -130,6 +131,7 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit status."""
+    collect_seldom()
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)

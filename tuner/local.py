@@ -28,6 +28,7 @@ from types import TracebackType
 
 from db.store import Store
 from kernel_gen.codec import from_json
+from kernel_gen.collector import collect_seldom
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.serialize import graph_from_json
@@ -223,6 +224,7 @@ def _ray_or_none(on_event: OnEvent) -> Iterator[bool]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit status."""
+    collect_seldom()
     options = _parser().parse_args(arguments)
     try:
         return _run(options)

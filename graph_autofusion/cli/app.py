@@ -19,6 +19,7 @@ import graph_autofusion.cli.server as server
 import graph_autofusion.cli.trust as trust
 import graph_autofusion.cli.tune as tune
 from graph_autofusion import __version__
+from kernel_gen.collector import collect_seldom
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 
 app = typer.Typer(
@@ -73,6 +74,7 @@ app.command("doctor")(doctor.doctor)
 
 def main() -> None:
     """Entry point of the `gaf` script."""
+    collect_seldom()
     try:
         app(standalone_mode=True)
     except InvalidInput as error:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_gen.collector import collecting_seldom
 from kernel_gen.errors import InvalidGraph, UnsupportedModel
 from kernel_gen.frontend.captured import (
     Captured,
@@ -59,7 +60,7 @@ def capture(
     take turns.
     """
     args, kwargs = split_inputs(example_inputs, example_kwargs)
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, collecting_seldom():
         return _capture(model, args, kwargs, dynamic_shapes)
 
 

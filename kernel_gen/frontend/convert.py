@@ -15,6 +15,7 @@ import resource
 import sys
 from collections.abc import Sequence
 
+from kernel_gen.collector import collect_seldom
 from kernel_gen.lifetime.parent import end_with_parent
 
 MEMORY_BYTES = 8 << 30
@@ -23,6 +24,7 @@ CPU_SECONDS = 120
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Reads a file from standard input and writes the answer; status 0 also for a typed error."""
+    collect_seldom()
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=("onnx", "pt2"))
     parser.add_argument("--dim", action="append", default=[])

@@ -13,6 +13,7 @@ Control protocol, one pickled tuple each: ("fork", cores) followed by the child'
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import shutil
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
+from kernel_gen.collector import collect_seldom
 from kernel_gen.lifetime.parent import end_with_parent
 
 
@@ -30,8 +32,10 @@ def main(arguments: Sequence[str]) -> None:
     """`python -m tuner.child.zygote CONTROL_FD SCRATCH_DIR [MODULE…]`: until the socket closes."""
     control_fd, scratch, *preload = arguments
     control = socket.socket(fileno=int(control_fd))
+    collect_seldom()
     for name in ("tuner.child.process", *preload):
         importlib.import_module(name)
+    gc.freeze()  # children share the pages of what is here, and look for no garbage in it
     try:
         _serve(control)
     finally:

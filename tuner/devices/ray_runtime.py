@@ -25,13 +25,16 @@ _LONGEST_SOCKET = (
 _LONGEST_PLACE = 107 - len(_LONGEST_SOCKET)  # bytes: a socket's path has no more than 107
 
 # Defaults; what the operator has set stays. Workers run at nice +15 otherwise, which would make
-# every measurement yield to whatever else runs.
+# every measurement yield to whatever else runs. A socket that is not there yet is tried again 20 ms
+# later, not a second later, and as long as by default: ten seconds.
 _ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_raylet_client_connect_timeout_milliseconds": "20",
+    "RAY_raylet_client_num_connect_attempts": "500",
 }
 
 
