@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.executor.block import Block, Evaluation
-from kernel_gen.executor.grid import Tiling, pieces, reduced_axes, store_cuts
+from kernel_gen.executor.grid import Tiling, pieces, store_cuts
 from kernel_gen.executor.noise import Noise
 from kernel_gen.ir.arrays import numpy_dtype
-from kernel_gen.ir.loopnest import BufferRole, LoopNest
+from kernel_gen.ir.loopnest import BufferRole, LoopNest, reduced_axes
 
 Array = NDArray[Any]
 _POISON = 77  # what an element holds that no store has written
@@ -59,7 +59,7 @@ def execute(
 def _parts(nest: LoopNest, whole: Block, sizes: Mapping[str, int]) -> Iterator[Block]:
     """Blocks of `sizes` along some axes. Those along axes that are reduced lie in one that is whole
     along them, which has the reductions."""
-    reduced = reduced_axes(nest)
+    reduced = reduced_axes(nest.statements)
     for block in _cut(whole, {axis: size for axis, size in sizes.items() if axis not in reduced}):
         yield from _cut(block, {axis: size for axis, size in sizes.items() if axis in reduced})
 

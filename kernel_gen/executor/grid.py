@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from kernel_gen.ir.graph import Attrs
-from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce, Store, operands
+from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce, Store, operands, reduced_axes
 
 Range = tuple[int, int]
 Live = Sequence[Sequence[str]]
@@ -58,12 +58,6 @@ def closure(
     return found
 
 
-def reduced_axes(nest: LoopNest) -> frozenset[str]:
-    """Axes that some statement sums over."""
-    statements = [s for s in nest.statements if isinstance(s, Reduce | Contract)]
-    return frozenset(axis for statement in statements for axis in statement.axes)
-
-
 def reduce_cut(
     nest: LoopNest, reduce: Reduce, live: Live, ranges: Mapping[str, Range]
 ) -> tuple[str, int] | None:
@@ -109,7 +103,7 @@ def _store_axes(store: Store, live: Live) -> frozenset[str]:
 
 def _tile_sizes(nest: LoopNest, schedule: Tiling, extents: Mapping[str, int]) -> dict[str, int]:
     """Sizes of blocks along the axes that the schedule cuts."""
-    reduced = reduced_axes(nest)
+    reduced = reduced_axes(nest.statements)
     sizes: dict[str, int] = {}
     for tile in schedule.find("tile"):
         given = dict(tile.args)

@@ -18,6 +18,7 @@ Example, softmax over the last axis of x[i0, i1]:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -235,3 +236,9 @@ def operands(statement: Statement) -> tuple[int, ...]:
             return (statement.lhs, statement.rhs)
         case _:
             return tuple(sorted({n for index in indices(statement) for n in index.statements()}))
+
+
+def reduced_axes(statements: Iterable[object]) -> frozenset[str]:
+    """Axes that some of a nest's statements, with indices or with offsets, sum over."""
+    found = [s.axes for s in statements if isinstance(s, Reduce | Contract)]
+    return frozenset(axis for axes in found for axis in axes)

@@ -17,7 +17,8 @@ from kernel_gen.codegen.flat.linear import (
     Poly,
 )
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod
-from kernel_gen.ir.loopnest import Axis, Contract, Guard, IndexValue, Reduce
+from kernel_gen.ir.loopnest import Axis, Contract, Guard, IndexValue, Reduce, reduced_axes
+from kernel_gen.ir.types import Dim
 
 
 def simplify(nest: FlatNest) -> FlatNest:
@@ -27,7 +28,7 @@ def simplify(nest: FlatNest) -> FlatNest:
 
 def drop_unit_axes(nest: FlatNest) -> FlatNest:
     """Axes of extent 1 that nothing reduces over are replaced by 0."""
-    reduced = {a for s in nest.statements if isinstance(s, Reduce | Contract) for a in s.axes}
+    reduced = reduced_axes(nest.statements)
     gone = {a.name for a in nest.axes if a.extent == 1 and a.name not in reduced}
     if not gone:
         return nest
@@ -78,28 +79,28 @@ def map_accesses(
 
 
 def merge_axes(nest: FlatNest) -> FlatNest:
-    """Merges neighbouring axes as long as any pair may be merged."""
+    """Merges neighbouring axes of known extents as long as any pair may be merged."""
     position = 0
     while position + 1 < len(nest.axes):
-        outer, inner = nest.axes[position], nest.axes[position + 1]
-        if _mergeable(nest, outer, inner):
-            nest = _merged(nest, position)
+        outer, inner = (axis.extent for axis in nest.axes[position : position + 2])
+        if isinstance(outer, int) and isinstance(inner, int) and mergeable(nest, position):
+            nest = merged(nest, position, outer * inner)
             position = max(position - 1, 0)
         else:
             position += 1
     return nest
 
 
-def _mergeable(nest: FlatNest, outer: Axis, inner: Axis) -> bool:
-    if not isinstance(outer.extent, int) or not isinstance(inner.extent, int):
-        return False
+def mergeable(nest: FlatNest, position: int) -> bool:
+    """Whether nothing tells the axis at `position` and the next one apart."""
+    outer, inner = nest.axes[position : position + 2]
     pair = {outer.name, inner.name}
     for s in nest.statements:
         if isinstance(s, IndexValue) and pair & s.index.axes():
             return False
         if isinstance(s, Reduce | Contract) and not _reduced_together(s, outer.name, inner.name):
             return False
-    return all(_walks_as_one(a, outer.name, inner.name, inner.extent) for a in nest.accesses())
+    return all(_walks_as_one(access, outer, inner) for access in nest.accesses())
 
 
 def _reduced_together(s: Reduce | Contract, outer: str, inner: str) -> bool:
@@ -111,21 +112,21 @@ def _reduced_together(s: Reduce | Contract, outer: str, inner: str) -> bool:
     return s.axes.index(inner) == s.axes.index(outer) + 1
 
 
-def _walks_as_one(access: FlatLoad | FlatStore, outer: str, inner: str, extent: int) -> bool:
-    if any({outer, inner} & g.index.axes() for g in access.guards):
+def _walks_as_one(access: FlatLoad | FlatStore, outer: Axis, inner: Axis) -> bool:
+    if any({outer.name, inner.name} & g.index.axes() for g in access.guards):
         return False
     at = access.at
-    affine = at.is_affine_in(outer) and at.is_affine_in(inner)
-    return affine and at.coeff(outer) == at.coeff(inner) * extent
+    affine = at.is_affine_in(outer.name) and at.is_affine_in(inner.name)
+    return affine and at.coeff(outer.name) == at.coeff(inner.name) * Poly.of(inner.extent)
 
 
-def _merged(nest: FlatNest, position: int) -> FlatNest:
-    """Before: axes (i < 4, j < 5), offset 5·i + j.  After: axis (i < 20), offset i."""
-    outer, inner = nest.axes[position], nest.axes[position + 1]
-    assert isinstance(outer.extent, int)
-    assert isinstance(inner.extent, int)
-    whole = Axis(outer.name, outer.extent * inner.extent)
-    axes = (*nest.axes[:position], whole, *nest.axes[position + 2 :])
+def merged(nest: FlatNest, position: int, extent: Dim) -> FlatNest:
+    """Two neighbouring axes as one, whose `extent` is the product of theirs.
+
+    Before: axes (i < 4, j < 5), offset 5·i + j.  After: axis (i < 20), offset i.
+    """
+    outer, inner = nest.axes[position : position + 2]
+    axes = (*nest.axes[:position], Axis(outer.name, extent), *nest.axes[position + 2 :])
 
     def offset(at: Linear) -> Linear:
         step = at.coeff(inner.name)
