@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,11 +29,13 @@ class BoundConstants:
     are tensors whose storage `gaf_create` takes, in the layout that kernels read.
     `snapshots` are positions among the bound tensors whose content was copied: packed, laid out
     anew, folded or taken to an NPU. When one of these is written to, the plan must be bound again.
+    `library` are the groups, by their nodes, that the library runs as one call with such a weight.
     """
 
     tensors: dict[int, torch.Tensor]
     pointers: tuple[torch.Tensor, ...]
     snapshots: frozenset[int]
+    library: frozenset[tuple[int, ...]]
 
 
 def bind_constants(plan: Plan, constants: Sequence[torch.Tensor]) -> BoundConstants:
@@ -41,6 +43,7 @@ def bind_constants(plan: Plan, constants: Sequence[torch.Tensor]) -> BoundConsta
     values = constant_inputs(plan.program)
     if len(values) != len(constants):
         raise InvalidInput(f"the plan binds {len(values)} constants, got {len(constants)}")
+    written, weights = mutated_inputs(plan.program), _library_weights(plan)
     tensors: dict[int, torch.Tensor] = {}
     for position, (value, tensor) in enumerate(zip(values, constants, strict=True)):
         check_tensor(f"constant {position}", tensor, plan.program.type_of(value))
@@ -50,8 +53,11 @@ def bind_constants(plan: Plan, constants: Sequence[torch.Tensor]) -> BoundConsta
         tensors[constant.value] = unaligned.clone()
     with torch.no_grad(), torch.inference_mode(False):
         run(plan.program, plan.layout.folded, tensors)
-        pointers = tuple(_laid_out(plan, value, tensors[value]) for value in plan.layout.constants)
-    return BoundConstants(tensors, pointers, _snapshots(plan, values, tensors, pointers))
+        pointers = {v: _laid_out(plan, v, tensors[v], written) for v in plan.layout.constants}
+    copied = _copied(plan, written).union(weights.values())
+    copied |= {value for value, tensor in pointers.items() if tensor is not tensors[value]}
+    snapshots = frozenset(i for i, value in enumerate(values) if value in copied)
+    return BoundConstants(tensors, tuple(pointers.values()), snapshots, frozenset(weights))
 
 
 def check_tensor(what: str, tensor: torch.Tensor, type_: TensorType) -> None:
@@ -87,9 +93,11 @@ def copy_in_layout(tensor: torch.Tensor, type_: TensorType) -> torch.Tensor:
     return copy_with_strides(tensor, type_.element_strides)
 
 
-def _laid_out(plan: Plan, value: int, tensor: torch.Tensor) -> torch.Tensor:
+def _laid_out(
+    plan: Plan, value: int, tensor: torch.Tensor, written: frozenset[int]
+) -> torch.Tensor:
     type_ = plan.program.type_of(value)
-    if value in mutated_inputs(plan.program) and not has_layout(tensor, type_):
+    if value in written and not has_layout(tensor, type_):
         raise InvalidInput(
             f"a bound tensor that the program writes has strides {tensor.stride()}, "
             f"the plan expects {type_.element_strides}"
@@ -97,26 +105,15 @@ def _laid_out(plan: Plan, value: int, tensor: torch.Tensor) -> torch.Tensor:
     return with_layout(tensor, type_)
 
 
-def _snapshots(
-    plan: Plan,
-    values: Sequence[int],
-    tensors: dict[int, torch.Tensor],
-    pointers: Iterable[torch.Tensor],
-) -> frozenset[int]:
+def _copied(plan: Plan, written: frozenset[int]) -> set[int]:
+    """Constants that are copied in any layout: packed, folded, or taken to an NPU."""
     packed = {k.operands[p.operand] for k in plan.kernels for p in k.source.packs}
     folded = {v for node in plan.layout.folded for v in plan.program.nodes[node].inputs}
-    moved = {
-        value
-        for value, tensor in zip(plan.layout.constants, pointers, strict=True)
-        if tensor is not tensors[value]
-    }
-    copied = packed | folded | moved | set(library_weights(plan).values())
-    if plan.target.kind is DeviceKind.ASCEND:
-        copied |= set(plan.layout.constants) - mutated_inputs(plan.program)  # to the NPU
-    return frozenset(i for i, value in enumerate(values) if value in copied)
+    moved = set(plan.layout.constants) - written if plan.target.kind is DeviceKind.ASCEND else set()
+    return packed | folded | moved
 
 
-def library_weights(plan: Plan) -> dict[tuple[int, ...], int]:
+def _library_weights(plan: Plan) -> dict[tuple[int, ...], int]:
     """The constants that the library packs for groups that it runs as one call, by their nodes."""
     fixed = constant_values(plan.program)
     found: dict[tuple[int, ...], int] = {}

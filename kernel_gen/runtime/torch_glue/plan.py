@@ -121,7 +121,7 @@ class BoundPlan:
         read = {value for kernel in plan.kernels for value in kernel_reads(kernel)}
         self._reads = [(i, value) for i, value in enumerate(self._users) if value in read]
         pools = output_pools(plan)
-        self._steps = steps_of(plan, read, pools)
+        self._steps = steps_of(plan, read, constants.library, pools)
         self._dead = dead_after(plan)
         self._overwriting = frozenset(value for value, _ in plan.layout.overwrites)
         private = self._overwriting.union(plan.layout.buffers)

@@ -29,9 +29,8 @@ class Results:
         self._private = frozenset(buffers)
         self._bound_storages = {_storage(tensor) for tensor in constants.values()}
         self._given = {*users, *constants}
-        self._mutated = [
-            i for i, item in enumerate(program.inputs) if item.value in mutated_inputs(program)
-        ]
+        written = mutated_inputs(program)
+        self._mutated = [i for i, item in enumerate(program.inputs) if item.value in written]
 
     @property
     def all_fresh(self) -> bool:

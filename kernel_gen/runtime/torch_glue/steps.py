@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container
 
 from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes
 from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
-from kernel_gen.runtime.torch_glue.constants import library_weights
 from kernel_gen.runtime.torch_glue.pool import OutputPool
 
 
@@ -58,14 +57,17 @@ def output_pools(plan: Plan) -> dict[int, OutputPool]:
 
 
 def steps_of(
-    plan: Plan, read: set[int], pools: dict[int, OutputPool]
+    plan: Plan,
+    read: set[int],
+    library: Container[tuple[int, ...]],
+    pools: dict[int, OutputPool],
 ) -> list[Compiled | Framework]:
-    """A step for each segment of the plan; `read` are values that kernels read."""
-    weights = library_weights(plan)
+    """A step for each segment of the plan; `read` are values that kernels read, `library` the
+    groups that are one call of the library."""
     return [
         _compiled(plan, number, segment, pools)
         if segment.framework is None
-        else _framework(plan, segment.framework, read, weights)
+        else _framework(plan, segment.framework, read, library)
         for number, segment in enumerate(plan.layout.segments)
     ]
 
@@ -78,11 +80,11 @@ def _compiled(plan: Plan, number: int, segment: Segment, pools: dict[int, Output
 
 
 def _framework(
-    plan: Plan, position: int, read: set[int], weights: Mapping[tuple[int, ...], int]
+    plan: Plan, position: int, read: set[int], library: Container[tuple[int, ...]]
 ) -> Framework:
     group = plan.cover.groups[position]
     fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
-    call = library_call(plan.program, group.nodes) if group.nodes in weights else None
+    call = library_call(plan.program, group.nodes) if group.nodes in library else None
     return Framework(group.nodes, call, fetched)
 
 
