@@ -22,6 +22,7 @@ from kernel_gen.ir.graph import Graph, Input
 from kernel_gen.ir.types import TensorType, static_shape
 from tests.strategy_draft import WILD, Draft, Drawn
 from tests.strategy_steps import STEPS
+from tests.strategy_sums import with_other_sums
 from tests.strategy_traits import Trait, traits
 
 FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
@@ -128,18 +129,19 @@ def _strewn(rng: np.random.Generator, array: Array, edges: Sequence[float]) -> A
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a graph gives on some inputs: in float64, and rounded at every step (`strict`)."""
+    """What a graph gives on some inputs: in float64, and with rounding errors: at every step, and
+    of sums added up in another order."""
 
     graph: Graph
     exact: Sequence[Array]
-    strict: Sequence[Array]
+    rounded: Sequence[Sequence[Array]]
 
     def assert_matches(self, got: Sequence[Array]) -> None:
         """Results of a back end (in storage types) against the reference.
 
         Integers, bools and floats that no op has rounded are equal. How far another float may lie
-        from the float64 value follows from how far rounding at every step moves it; NaN and
-        infinities stand in the same places. Of a wild value each element has its own tolerance.
+        from the float64 value follows from how far rounding errors move it; NaN and infinities
+        stand in the same places. Of a wild value each element has its own tolerance.
         """
         assert len(got) == len(self.graph.outputs)
         known = traits(self.graph)
@@ -153,8 +155,8 @@ class Expected:
                 _assert_near(have, want, trait, self._wild_eps(type.dtype), place)
             elif type.dtype.is_float:
                 eps, upstream = _EPS[type.dtype], _upstream_eps(self.graph, type.dtype)
-                strict = self.strict[position]
-                _assert_floats_match(have, want, strict, eps, upstream, place)
+                rounded = [outputs[position] for outputs in self.rounded]
+                _assert_floats_match(have, want, rounded, eps, upstream, place)
             else:
                 np.testing.assert_array_equal(have, want, err_msg=place)
 
@@ -164,7 +166,9 @@ class Expected:
 
 def expected(graph: Graph, inputs: Sequence[Array]) -> Expected:
     """The reference, for as many results as there are to compare with it."""
-    return Expected(graph, evaluate(graph, inputs), evaluate(graph, inputs, "strict"))
+    others = [g for g in (graph, with_other_sums(graph)) if g is not None]
+    rounded = [evaluate(other, inputs, "strict") for other in others]
+    return Expected(graph, evaluate(graph, inputs), rounded)
 
 
 def assert_outputs_match(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> None:
@@ -173,7 +177,7 @@ def assert_outputs_match(graph: Graph, inputs: Sequence[Array], got: Sequence[Ar
 
 
 def _upstream_eps(graph: Graph, dtype: DType) -> float:
-    """The step of the coarsest float that a result of `dtype` may come from. `strict` need not
+    """The step of the coarsest float that a result of `dtype` may come from. Rounding need not
     show how far a neighbouring rounding upstream would move it: casts and composites of narrow
     floats round in both modes, and a single value may happen to lie next to a step."""
     floats = {t.dtype for t in graph.values if t.dtype.is_float}
@@ -212,14 +216,24 @@ def _assert_wild_near(have: Array, wide: Array, want: Array, eps: float, place: 
 
 
 def _assert_floats_match(
-    have: Array, want: Array, strict: Array, eps: float, upstream: float, place: str
+    have: Array,
+    want: Array,
+    rounded: Sequence[Array],
+    eps: float,
+    upstream: float,
+    place: str,
 ) -> None:
-    finite = np.isfinite(want) & np.isfinite(strict)
-    moved = np.abs(want[finite] - strict[finite]).max(initial=0.0)
-    largest = np.abs(want[finite]).max(initial=0.0)
-    # The reference itself has float64's errors, which strict rounding of f64 does not show.
+    moved = max(_furthest(want, other) for other in rounded)
+    largest = np.abs(want[np.isfinite(want)]).max(initial=0.0)
+    # The reference itself has float64's errors, which rounding f64 does not show.
     reference = (2.0**-42 + 8 * upstream) * max(largest, 1.0)
     atol = 16 * moved + 8 * eps * min(largest, 1.0) + reference
     np.testing.assert_allclose(
         have.astype(np.float64), want, rtol=8 * eps, atol=atol, err_msg=place
     )
+
+
+def _furthest(want: Array, other: Array) -> float:
+    """The largest difference of finite elements."""
+    finite = np.isfinite(want) & np.isfinite(other)
+    return float(np.abs(want[finite] - other[finite]).max(initial=0.0))
