@@ -99,7 +99,10 @@ def test_fused_and_mixed_forms(call: Call) -> None:
 
 def test_integers(call: Call) -> None:
     i = np.arange(-256, 256, dtype=np.int32) * 77_777_777
-    np.testing.assert_array_equal(call("shift", i, i, np.int32), i << 3)
+    signed = (i << 3 & 2**31 - 1) | (i & -(2**31))  # the sign stays
+    np.testing.assert_array_equal(call("shift", i, i, np.int32), signed)
+    w = i.view(np.uint32)
+    np.testing.assert_array_equal(call("shift_word", w, w, np.uint32), w << 3)
     s = np.arange(-256, 256, dtype=np.int16) * 100
     t = s[::-1].copy()
     expected = np.concatenate([~s[:256], s[256:] | t[256:]])

@@ -60,6 +60,7 @@ _RULES = {
     "queue_foreign": ("queue-foreign", "not this queue's"),
     "event_unowned": ("event-unowned", "event 0"),
     "sync_kind": ("sync-kind", "cube core"),
+    "sync_alone": ("sync-kind", "AIV_ONLY"),
     "core_flag_overflow": ("core-flag-overflow", "16 times"),
     "operand_memory": ("operand-memory", "expected L0A"),
     "capacity_table": ("capacity", "1024"),

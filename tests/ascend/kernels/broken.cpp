@@ -346,6 +346,11 @@ ENTRY(sync_kind)
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
     SyncAll<true>();
 }
+ENTRY(sync_alone)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    SyncAll();
+}
 ENTRY(core_flag_overflow)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);

@@ -68,6 +68,7 @@ BOTH(power, Power(c, a, static_cast<decltype(a.GetValue(0))>(2.0f), 512))
 FLAT(muladd, float, float, 512, 512, Adds(c, a, 1.0f, 512); PipeBarrier<PIPE_V>(); MulAddDst(c, a, b, 512))
 FLAT(axpy, half, float, 512, 512, Axpy(c, a, half(0.5f), 512))
 FLAT(shift, int32_t, int32_t, 512, 512, ShiftLeft(c, a, 3, 512))
+FLAT(shift_word, uint32_t, uint32_t, 512, 512, ShiftLeft(c, a, 3u, 512))
 FLAT(bits, int16_t, int16_t, 512, 512, Not(c, a, 256); Or(c[256], a[256], b[256], 256))
 
 // The masks: contiguous, by bits, strided sources, a broadcast source, the counter.

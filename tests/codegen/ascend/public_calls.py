@@ -54,7 +54,7 @@ WholeReduceMax    2 {_WHOLE} [ReduceOrder]
 WholeReduceMin    2 {_WHOLE} [ReduceOrder]
 DataCopy          2 dst src uint32_t:count | dst src params
 DataCopyPad       1 dst src DataCopyExtParams | dst src DataCopyExtParams DataCopyPadExtParams
-Fill              2 dst InitConstValueParams
+InitConstValue    2 dst InitConstValueParams
 LoadData          1 dst src LoadData2DParams
 LoadDataWithTranspose 1 dst src LoadData2dTransposeParams
 Mmad              4 dst fm filter MmadParams | dst fm filter bias MmadParams

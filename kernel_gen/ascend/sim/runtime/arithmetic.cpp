@@ -117,16 +117,26 @@ T Times(T a, T b)
         return a * b;
     }
 }
-// A NaN on either side gives NaN.
+// What a NaN gives is not documented: here the second operand, so that a kernel that counts on a
+// NaN, or on none, is found.
 template <typename T>
 T Larger(T a, T b)
 {
-    return a != a ? a : b != b ? b : a < b ? b : a;
+    return a > b ? a : b;
 }
 template <typename T>
 T Smaller(T a, T b)
 {
-    return a != a ? a : b != b ? b : b < a ? b : a;
+    return a < b ? a : b;
+}
+// Signed numbers keep their sign, and the bits below it move.
+template <typename T>
+T ShiftedLeft(T a, T by)
+{
+    constexpr uint64_t sign = std::is_signed_v<T> ? uint64_t{1} << (sizeof(T) * 8 - 1) : 0;
+    const uint64_t bits = static_cast<uint64_t>(a);
+    const uint64_t moved = by >= T(sizeof(T) * 8) ? 0 : bits << by;
+    return static_cast<T>((bits & sign) | (moved & ~sign));
 }
 template <typename T>
 T Positive(T a)
@@ -165,7 +175,7 @@ GAFSIM_KERNEL(Muls, false, false, Times(a, s))
 GAFSIM_KERNEL(Maxs, false, false, Larger(a, s))
 GAFSIM_KERNEL(Mins, false, false, Smaller(a, s))
 GAFSIM_KERNEL(LeakyRelu, false, false, a >= T{} ? a : a * s)
-GAFSIM_KERNEL(ShiftLeft, false, false, s >= T(sizeof(T) * 8) ? T{} : static_cast<uint64_t>(a) << s)
+GAFSIM_KERNEL(ShiftLeft, false, false, ShiftedLeft(a, s))
 GAFSIM_KERNEL(ShiftRight, false, false, a >> std::min<T>(s, T(sizeof(T) * 8 - 1)))
 GAFSIM_KERNEL(Exp, false, false, std::exp(a))
 GAFSIM_KERNEL(Ln, false, false, std::log(a))

@@ -156,7 +156,7 @@ struct Simulation {
     bool function = true, rules = true, timing = true, trace = false;
     bool scalars_look = true;  // the scalar unit reads buffers: positions, for one
     bool started = false;  // the first core has told its task type
-    int task = 0;
+    int task = 0;  // KERNEL_TYPE_…
     int64_t blocks = 1;
     double share = 1;  // cores or groups that share the memory system
     void *entry = nullptr;

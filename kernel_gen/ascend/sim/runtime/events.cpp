@@ -191,11 +191,32 @@ void Barrier(Pipe pipe, Where)
     }
 }
 
+namespace
+{
+
+// Kernels of type AIV_ONLY and AIC_ONLY run without what lets cores wait for each other.
+bool CanMeet(const char *call, Where where)
+{
+    Simulation &sim = Sim();
+    if (sim.task > 1) {
+        return true;
+    }
+    sim.Fail("sync-kind", where,
+             Format("%s in a kernel of type %s, whose cores cannot wait for each other", call,
+                    sim.task == 0 ? "AIV_ONLY" : "AIC_ONLY"));
+    return false;
+}
+
+}  // namespace
+
 void SyncCores(bool vector_only, Where where)
 {
     Simulation &sim = Sim();
     Core &core = Running();
     Barrier(Pipe::ALL, where);
+    if (!CanMeet("SyncAll", where)) {
+        return;
+    }
     if (vector_only && core.cube) {
         sim.Fail("sync-kind", where, "SyncAll<true> is for vector cores, this is a cube core");
         return;
@@ -259,6 +280,9 @@ void SetCoreFlag(int mode, Pipe pipe, int id, Where where)
         sim.Fail(
             "core-flag", where,
             Format("CrossCoreSetFlag: mode %d, flag %d; usable are 0 to 2 and 0 to 10", mode, id));
+        return;
+    }
+    if (!CanMeet("CrossCoreSetFlag", where)) {
         return;
     }
     Release release = Globally(core, ReleaseOf(core, pipe));

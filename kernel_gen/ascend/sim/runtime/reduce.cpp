@@ -44,13 +44,14 @@ float Tree(Type type, std::vector<float> &values)
     return values[0];
 }
 
-// Not a number wins, then the first of equals.
+// The first of equals. What a NaN gives is not documented: here it is the result where it comes
+// first, and is passed over elsewhere.
 Best Extreme(Fold fold, const std::vector<float> &values, const std::vector<uint32_t> &lanes)
 {
     Best best{values[0], lanes[0]};
     for (size_t i = 1; i < values.size(); ++i) {
         const bool better = fold == Fold::Max ? values[i] > best.value : values[i] < best.value;
-        if (better || (std::isnan(values[i]) && !std::isnan(best.value))) {
+        if (better) {
             best = {values[i], lanes[i]};
         }
     }

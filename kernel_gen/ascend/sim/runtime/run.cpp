@@ -52,6 +52,9 @@ void Fibre()
     swapcontext(&running->context, &sim.scheduler);
 }
 
+// A kernel that declares no type: vector cores, which may wait for each other.
+constexpr int kUndeclared = 2;
+
 bool Mixed(int task)
 {
     return task >= 3;
@@ -208,7 +211,7 @@ void Pass()
     sim.cores.clear();
     sim.groups.assign(1, Group());
     sim.events.clear();
-    sim.task = 0;
+    sim.task = kUndeclared;
     sim.arrived = sim.rounds = 0;
     sim.meeting = sim.met = {};
     sim.cores.push_back(NewCore(false, 0, 0, 0));

@@ -8,7 +8,7 @@ FRACTALS: dict[str, str] = {
 template <typename T>
 __aicore__ inline void CopyRow(const LocalTensor<T> &d, const GlobalTensor<T> &x, int32_t cols)
 {
-    Fill(d[UpTo(cols, kBlock<T>)], InitConstValueParams<T>(1, 1, 0, T{}));
+    InitConstValue(d[UpTo(cols, kBlock<T>)], InitConstValueParams<T>(1, 1, 0, T{}));
     const uint16_t all = static_cast<uint16_t>(cols);
     DataCopy(d, x, Nd2NzParams(1, 1, all, 0, all, 1, 1, 0));
 }""",
@@ -22,10 +22,10 @@ __aicore__ inline void CopyFractals(const LocalTensor<T> &d, const GlobalTensor<
     const int32_t padded = UpTo(rows, 16);
     if (padded != rows) {
         const int32_t columns = UpTo(cols, kBlock<T>) / kBlock<T>;
-        Fill(d[rows * kBlock<T>],
-             InitConstValueParams<T>(static_cast<uint16_t>(columns),
-                                     static_cast<uint16_t>(padded - rows),
-                                     static_cast<uint16_t>(rows), T{}));
+        InitConstValue(d[rows * kBlock<T>],
+                       InitConstValueParams<T>(static_cast<uint16_t>(columns),
+                                               static_cast<uint16_t>(padded - rows),
+                                               static_cast<uint16_t>(rows), T{}));
     }
     DataCopy(d, x,
              Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(cols), 0,
@@ -40,7 +40,7 @@ __aicore__ inline void CopySlabs(const LocalTensor<T> &d, const GlobalTensor<T> 
     const int32_t slab = 16 * UpTo(cols, 16);
     if (rows % 16 != 0 || cols % 16 != 0) {
         const int32_t blocks = UpTo(rows, 16) / 16 * slab / kBlock<T>;
-        Fill(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
+        InitConstValue(d, InitConstValueParams<T>(1, static_cast<uint16_t>(blocks), 0, T{}));
         PipeBarrier<PIPE_MTE2>();
     }
     for (int32_t r = 0; r < rows; r += 16) {

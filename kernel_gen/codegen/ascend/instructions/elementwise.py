@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernel_gen.codegen.ascend.instructions.floats import Floats
-from kernel_gen.codegen.ascend.instructions.integers import DIVISIONS, Integers
+from kernel_gen.codegen.ascend.instructions.integers import DIVISIONS, Integers, shifted_left
 from kernel_gen.codegen.ascend.instructions.steps import Lanes, Value
 from kernel_gen.codegen.ascend.instructions.wide_integers import Words
 from kernel_gen.codegen.ascend.instructions.writer import HELD, Const, Operand, Writer
@@ -137,13 +137,10 @@ class Elementwise:
             return v
         w, bits = self.w, 32 - dtype.bytes * 8
         kind = "uint32_t" if dtype is DType.U8 else "int32_t"
-        c = f"static_cast<{kind}>({bits})"
-        n = w.count(v.lanes)
         at = ".ReinterpretCast<uint32_t>()" if kind == "uint32_t" else ""
-        left = w.emit(f"ShiftLeft({{d}}{at}, {v.token}{at}, {c}, {n});", "int32_t", v.lanes, v)
-        return w.emit(
-            f"ShiftRight({{d}}{at}, {left.token}{at}, {c}, {n});", "int32_t", v.lanes, left
-        )
+        left, n = shifted_left(w, v, bits), w.count(v.lanes)
+        text = f"ShiftRight({{d}}{at}, {left.token}{at}, static_cast<{kind}>({bits}), {n});"
+        return w.lanewise(text, "int32_t", v.lanes, left)
 
     # ---- comparison, selection, bools ----------------------------------------------------------
 

@@ -9,6 +9,14 @@ from kernel_gen.errors import InternalError
 DIVISIONS = ("floor_div", "remainder", "fmod")
 
 
+def shifted_left(w: Writer, v: Value, by: int) -> Value:
+    """An int32 times 2^by, as 32 bits wrap: `ShiftLeft` keeps the sign of signed words
+    (its documentation: "the second most significant bit is discarded"), so as unsigned ones."""
+    u = ".ReinterpretCast<uint32_t>()"
+    text = f"ShiftLeft({{d}}{u}, {v.token}{u}, static_cast<uint32_t>({by}), {w.count(v.lanes)});"
+    return w.lanewise(text, "int32_t", v.lanes, v)
+
+
 class Integers:
     """Computes statements on integers with a writer."""
 
@@ -62,8 +70,9 @@ class Integers:
             by = 31 if op == "shift_right" else 32
         if by == 32:
             return w.constant(0, "int32_t", a.lanes)
-        name = "ShiftLeft" if op == "shift_left" else "ShiftRight"
-        text = f"{name}({{d}}, {a.token}, static_cast<int32_t>({by}), {n});"
+        if op == "shift_left":
+            return shifted_left(w, a, by)
+        text = f"ShiftRight({{d}}, {a.token}, static_cast<int32_t>({by}), {n});"
         return w.lanewise(text, "int32_t", a.lanes, a)
 
     def _bitwise(self, op: str, a: Value, b: Value) -> Value:

@@ -16,12 +16,10 @@ from kernel_gen.codegen.ascend.kernel.kernel_plan import KernelPlan, PhaseVarian
 def entry(plan: KernelPlan, symbol: str, names: Sequence[str]) -> list[str]:
     """The extern "C" function."""
     given = "".join(f"GM_ADDR {n}, " for n in names)
-    kinds = {(True, True): "MIX_AIC_1_2", (True, False): "AIC_ONLY", (False, True): "AIV_ONLY"}
-    kind = kinds[plan.has_cube, plan.has_vector]
     lines = [
         f'extern "C" __global__ __aicore__ void {symbol}({given}GM_ADDR workspace, GM_ADDR tiling)',
         "{",
-        f"    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{kind});",
+        f"    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{_kind(plan)});",
         f"    {symbol}_detail::Kernel kernel;",
         f"    kernel.Init({', '.join(names)}, workspace, tiling);",
     ]
@@ -32,6 +30,15 @@ def entry(plan: KernelPlan, symbol: str, names: Sequence[str]) -> list[str]:
     else:
         lines += _mixed(plan, symbol)
     return [*lines, "}"]
+
+
+def _kind(plan: KernelPlan) -> str:
+    """Which cores run, and whether they may wait for each other: a kernel of one kind of core alone
+    has no barrier of all its cores."""
+    if plan.has_cube:
+        return "MIX_AIC_1_2" if plan.has_vector else "AIC_ONLY"
+    phases = [s for s in plan.sections if isinstance(s, PhaseVariants)]
+    return "MIX_AIV_1_0" if any(s.synchronised for s in phases[:-1]) else "AIV_ONLY"
 
 
 def _vector(

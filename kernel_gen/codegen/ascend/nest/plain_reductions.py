@@ -1,10 +1,12 @@
 """Reductions that the vector unit lacks, in terms of sum, prod, amax and amin of numbers.
 
-    argmax v over r      m = amax v;  amin where(v == m or v != v, r, 2³¹-1)
+    argmax v over r      m = amax v;  amin where(v == m, r, 2³¹-1)
+           of floats     w = where(v == v, v, -inf), m = amax w, with r - (2³¹-1) where v != v:
+                         below all others, and so the first NaN; the least is put right again
     any v                amax of v as fp32, != 0
     amax v (floats)      where(amax where(v == v, 0, 1) > 0, NaN, amax where(v == v, v, -inf))
 
-The last one says what happens to NaN, as the instructions do not; it is left out where a NaN
+Floats say what happens to NaN, as the instructions do not; that is left out of amax where a NaN
 reaches every output anyway (softmax: the sum of the exponentials).
 """
 
@@ -23,6 +25,7 @@ _STRICT = {
     "erf", "reciprocal",
 }  # fmt: skip
 """Ops whose result is NaN where an operand is."""
+_MOST = 2**31 - 1
 
 
 def without_special_reductions(nest: LoopNest) -> LoopNest:
@@ -69,10 +72,14 @@ class _Rewrite:
             return self._extreme(r, dtype)
         return self._add(r)
 
-    def _extreme(self, r: Reduce, dtype: DType) -> int:
-        worst = float("-inf") if r.op == "amax" else float("inf")
+    def _clean(self, r: Reduce, dtype: DType) -> tuple[int, int]:
+        """Where floats are numbers, and the same floats with NaN below, or beyond, all others."""
+        worst = float("-inf") if r.op in ("amax", "argmax") else float("inf")
         plain = self._compute("eq", (r.arg, r.arg), DType.BOOL)
-        clean = self._compute("where", (plain, r.arg, self._const(worst, dtype)), dtype)
+        return plain, self._compute("where", (plain, r.arg, self._const(worst, dtype)), dtype)
+
+    def _extreme(self, r: Reduce, dtype: DType) -> int:
+        plain, clean = self._clean(r, dtype)
         odd = self._compute(
             "where", (plain, self._const(0.0, dtype), self._const(1.0, dtype)), dtype
         )
@@ -82,19 +89,37 @@ class _Rewrite:
         return self._compute("where", (fine, best, self._const(float("nan"), dtype)), r.dtype)
 
     def _position(self, r: Reduce, dtype: DType) -> int:
-        best = self._add(Reduce("amax" if r.op == "argmax" else "amin", r.arg, r.axes, dtype))
-        hit = self._compute("eq", (r.arg, best), DType.BOOL)
+        at = self._add(IndexValue(self._along(r), DType.I32))
         if dtype.is_float:
-            odd = self._compute("isnan", (r.arg,), DType.BOOL)
-            hit = self._compute("logical_or", (hit, odd), DType.BOOL)
+            least = self._position_or_nan(r, dtype, at)
+        else:
+            keys = self._keys(r, r.arg, dtype, at)
+            least = self._add(Reduce("amin", keys, r.axes, DType.I32))
+        return self._compute("cast", (least,), r.dtype)
+
+    def _keys(self, r: Reduce, value: int, dtype: DType, at: int) -> int:
+        """Positions `at` of the extreme of `value`; elsewhere the largest number."""
+        best = self._add(Reduce("amax" if r.op == "argmax" else "amin", value, r.axes, dtype))
+        hit = self._compute("eq", (value, best), DType.BOOL)
+        return self._compute("where", (hit, at, self._const(_MOST, DType.I32)), DType.I32)
+
+    def _position_or_nan(self, r: Reduce, dtype: DType, at: int) -> int:
+        plain, clean = self._clean(r, dtype)
+        low = self._const(-_MOST, DType.I32)
+        odd = self._compute("add", (at, low), DType.I32)
+        keys = self._compute("where", (plain, self._keys(r, clean, dtype, at), odd), DType.I32)
+        least = self._add(Reduce("amin", keys, r.axes, DType.I32))
+        is_odd = self._compute("lt", (least, self._const(0, DType.I32)), DType.BOOL)
+        back = self._compute("sub", (least, low), DType.I32)
+        return self._compute("where", (is_odd, back, least), DType.I32)
+
+    def _along(self, r: Reduce) -> Index:
+        """The position of an element among those reduced."""
         index = Index()
         for name in r.axes:
             extent = self._nest.axis(name).extent
             index = index * (extent if isinstance(extent, int) else 1) + axis_index(name)
-        at = self._add(IndexValue(index, DType.I32))
-        position = self._compute("where", (hit, at, self._const(2**31 - 1, DType.I32)), DType.I32)
-        least = self._add(Reduce("amin", position, r.axes, DType.I32))
-        return self._compute("cast", (least,), r.dtype)
+        return index
 
     def _shows_anyway(self, number: int) -> bool:
         """Whether a NaN under reduction `number` makes every value stored after it NaN: all paths

@@ -34,10 +34,10 @@ __aicore__ inline void CopyFractals(const LocalTensor<T> &d, const GlobalTensor<
     const int32_t padded = UpTo(rows, 16);
     if (padded != rows) {
         const int32_t columns = UpTo(cols, kBlock<T>) / kBlock<T>;
-        Fill(d[rows * kBlock<T>],
-             InitConstValueParams<T>(static_cast<uint16_t>(columns),
-                                     static_cast<uint16_t>(padded - rows),
-                                     static_cast<uint16_t>(rows), T{}));
+        InitConstValue(d[rows * kBlock<T>],
+                       InitConstValueParams<T>(static_cast<uint16_t>(columns),
+                                               static_cast<uint16_t>(padded - rows),
+                                               static_cast<uint16_t>(rows), T{}));
     }
     DataCopy(d, x,
              Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(cols), 0,
