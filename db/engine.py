@@ -29,8 +29,10 @@ from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 _MODE = "gaf_begin"
 _BUSY_MS = 15_000
 _RETRIES = 6
-# A server that vanished without a word must not hold its callers for the system's minutes.
-_POSTGRES_LIMITS = {
+# A server that vanished without a word must not hold its callers for the system's minutes. Text is
+# UTF-8 also where the database names no encoding (SQL_ASCII), whose text would come back as bytes.
+_POSTGRES_OPTIONS = {
+    "client_encoding": "utf8",
     "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -103,7 +105,7 @@ def create_engine(url: URL) -> Engine:
     """An engine with the settings that the store relies on."""
     if not is_sqlite(url):
         engine = sa.create_engine(
-            url, pool_size=10, max_overflow=20, pool_pre_ping=True, connect_args=_POSTGRES_LIMITS
+            url, pool_size=10, max_overflow=20, pool_pre_ping=True, connect_args=_POSTGRES_OPTIONS
         )
         sa.event.listen(engine, "do_connect", _connect_postgres)
         return engine

@@ -16,6 +16,7 @@ from db.engine import Database, filesystem_of, parse_url, refuse_network_filesys
 from db.errors import SchemaMismatch
 from db.migrate import back_up, current_revision, differences, head_revision, upgrade
 from db.store import Store
+from db.tenants import Role
 from kernel_gen.errors import InternalError, InvalidInput, Unavailable
 from tests.fixtures import samples
 from tests.fixtures.postgres import PostgresServer
@@ -109,6 +110,20 @@ def test_postgres_upgrades_only_when_asked(postgres: PostgresServer) -> None:
         with ThreadPoolExecutor(3) as pool:  # an advisory lock makes them take turns
             assert set(pool.map(upgrade, [url] * 3)) == {head_revision()}
         Store(url).close()
+    finally:
+        postgres.drop(url)
+
+
+@pytest.mark.postgres
+def test_a_database_without_an_encoding_holds_any_text(postgres: PostgresServer) -> None:
+    options = "ENCODING SQL_ASCII LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    postgres.run(f"CREATE DATABASE no_encoding {options}")
+    url = postgres.url("no_encoding")
+    try:
+        upgrade(url)
+        with Store(url) as store:
+            store.tenants.create_key(store.tenants.create("größer"), "schlüssel", Role.READ)
+            assert [key.name for key in store.tenants.list_keys()] == ["schlüssel"]
     finally:
         postgres.drop(url)
 
