@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from graph_autofusion.report import FusionReport, GroupReport, generated_rate, report_of, why_unused
+from graph_autofusion.report import (
+    FusionReport,
+    GroupReport,
+    generated_rate,
+    report_of,
+    show_us,
+    why_unused,
+)
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.dot import plan_to_dot
@@ -49,7 +56,7 @@ def print_graph(subject: object, file: TextIO | None = None) -> None:
     if report.simulated:
         table.add_column("bounding pipe")
     for number, group, count in _folded(report.groups):
-        time = "" if group.measured_us is None else _show_us(group.measured_us)
+        time = "" if group.measured_us is None else show_us(group.measured_us)
         cells: list[str | Text] = [
             str(number),
             Text(_ops(group, count)),
@@ -94,18 +101,11 @@ def _ops(group: GroupReport, count: int) -> str:
     return f"{text} ×{count}" if len(group.ops) == 1 else f"({text}) ×{count}"
 
 
-def _show_us(value: float, kind: str = "") -> str:
-    """Microseconds for people, `kind` in front of the unit: 9999.0 µs, 12.3 ms, 1.25 s."""
-    if value < 1e4:
-        return f"{value:.1f} {kind}µs"
-    return f"{value / 1e3:.1f} {kind}ms" if value < 1e6 else f"{value / 1e6:.2f} {kind}s"
-
-
 def _summary(plan: Plan, report: FusionReport) -> str:
     if report.measured_us is None or report.baseline_us is None:
         return f"fusion rate {report.fusion_rate:.0%}"
     kind = "simulated " if report.simulated else ""
-    after, before = _show_us(report.measured_us, kind), _show_us(report.baseline_us, kind)
+    after, before = show_us(report.measured_us, kind), show_us(report.baseline_us, kind)
     if why_unused(plan):
         text = f"fusion rate {generated_rate(plan):.0%}"
         return f"{text}, {before} by the framework, {after} by the plan" if plan.kernels else text

@@ -7,6 +7,16 @@ Exit codes: 0 done; 1 the command ran and the answer is no (a miss, a failed job
 
 from __future__ import annotations
 
-from graph_autofusion.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the `gaf` script. Ctrl-C while it loads ends it as it does later."""
+    try:
+        from graph_autofusion.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)

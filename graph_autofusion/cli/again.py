@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graph_autofusion.cli.database import DbOption, need_server, opened_store
-from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows
+from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows, whole_id
 from graph_autofusion.progress import waiting
+from graph_autofusion.report import show_us
 from kernel_gen.errors import Unavailable
 from kernel_gen.records import Failure, Measurement, Trial
 from kernel_gen.runtime.key import PREFIX, PlanKey
@@ -57,7 +58,10 @@ def _plan(text: str, db: str) -> Plan:
     from db.errors import NotFound
 
     with opened_store(db) as store:
-        plan_id = store.plans.head(str(PlanKey.parse(text))) if text.startswith(PREFIX) else text
+        if text.startswith(PREFIX):
+            plan_id = store.plans.head(str(PlanKey.parse(text)))
+        else:
+            plan_id = whole_id(text, lambda: [row.id for row in store.plans.list(limit=500)])
         if plan_id is None:
             raise NotFound(f"the store has no plan for {text}")
         return store.plans.get(plan_id)
@@ -69,7 +73,7 @@ def _print_verdict(verdict: Verdict) -> None:
         ("baseline", summary.baseline_us, _median_us(verdict.baseline)),
         ("plan", summary.measured_us, _median_us(verdict.result)),
     ]
-    shown = [(name, f"{then / 1e3:.3f} ms", _shown(now)) for name, then, now in rows]
+    shown = [(name, show_us(then), _shown(now)) for name, then, now in rows]
     print_rows(shown, ("what", "recorded", "now"), title="plan", as_json=False)
     if isinstance(verdict.result, Failure):
         print_line(f"not right here: {verdict.result.message} [{verdict.result.code}]")
@@ -80,7 +84,7 @@ def _print_verdict(verdict: Verdict) -> None:
 
 
 def _shown(us: float | None) -> str:
-    return "failed" if us is None else f"{us / 1e3:.3f} ms"
+    return "failed" if us is None else show_us(us)
 
 
 def _print_verdict_json(verdict: Verdict) -> None:

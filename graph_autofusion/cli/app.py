@@ -73,7 +73,7 @@ app.command("doctor")(doctor.doctor)
 
 
 def main() -> None:
-    """Entry point of the `gaf` script."""
+    """Runs the command line of this process, and ends it with the exit code."""
     collect_seldom()
     try:
         app(standalone_mode=True)
@@ -83,8 +83,6 @@ def main() -> None:
         _fail(error, 3)
     except GafError as error:
         _fail(error, 1)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 def _fail(error: GafError, code: int) -> None:

@@ -22,6 +22,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from graph_autofusion.busy import other_work
 from graph_autofusion.cli.output import JsonFlag, print_json
 from graph_autofusion.client import Client
 from graph_autofusion.progress import tuning_progress, waiting
@@ -44,6 +45,8 @@ def demo(
     """Tune LayerNorm -> ReLU -> Linear over REST and show the plan at work."""
     console = Console(stderr=as_json)
     output.mkdir(parents=True, exist_ok=True)
+    if busy := other_work():
+        _say(console, f"{busy}: times will be noisy, and less is tried")
     with Scratch("demo") as folder:
         store = f"sqlite:///{folder}/service.sqlite"
         with _service(store, folder / "service.log") as url:

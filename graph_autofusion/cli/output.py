@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from graph_autofusion.client import Client
 from graph_autofusion.progress import waiting
+from kernel_gen.errors import InvalidInput
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]
 ServiceOption = Annotated[
@@ -24,6 +25,7 @@ ApiKeyOption = Annotated[
 ]
 DEFAULT_SERVICE = "http://127.0.0.1:8400"
 SHOWN_ID = 12  # characters of a plan's id in tables; commands take as many in its place
+_WHOLE_ID = 64
 _ANY_WIDTH = 100_000
 
 
@@ -32,6 +34,16 @@ def asking(service: str, api_key: str | None) -> Iterator[Client]:
     """A client of the service, and a sign on the terminal that its answer is awaited."""
     with Client(service, api_key) as client, waiting(f"asking {service}"):
         yield client
+
+
+def whole_id(text: str, ids: Callable[[], Iterable[str]]) -> str:
+    """The one of `ids` (of plans) that begins with `text`; `text` itself if there is none."""
+    if not SHOWN_ID <= len(text) < _WHOLE_ID:
+        return text
+    found = [known for known in ids() if known.startswith(text)]
+    if len(found) > 1:
+        raise InvalidInput(f"{len(found)} plans have ids that begin with {text}: give more of it")
+    return found[0] if found else text
 
 
 def print_json(value: Any) -> None:

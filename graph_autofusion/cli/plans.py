@@ -19,15 +19,15 @@ from graph_autofusion.cli.output import (
     print_json,
     print_result,
     print_rows,
+    whole_id,
 )
 from graph_autofusion.client import Client
 from graph_autofusion.progress import waiting
-from kernel_gen.errors import InvalidInput
+from graph_autofusion.report import show_us
 
 PlanId = Annotated[str, typer.Argument(help="the plan's id, or as much of it as tables show")]
 app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)
 _COLUMNS = ("id", "status", "time", "speedup", "created")
-_ID_LENGTH = 64
 
 
 @app.callback()
@@ -63,17 +63,11 @@ def _row(plan: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _time(plan: Mapping[str, Any]) -> str:
     kind = "simulated " if plan["target"].startswith("ascend-sim-") else ""
-    return f"{kind}{plan['measured_us'] / 1e3:.3f} ms"
+    return show_us(plan["measured_us"], kind)
 
 
 def _whole_id(client: Client, text: str) -> str:
-    """The id that a table shows the beginning of."""
-    if len(text) < SHOWN_ID or len(text) >= _ID_LENGTH:
-        return text
-    found = [plan["id"] for plan in client.plans(500) if plan["id"].startswith(text)]
-    if len(found) > 1:
-        raise InvalidInput(f"{len(found)} plans have ids that begin with {text}: give more of it")
-    return str(found[0]) if found else text
+    return whole_id(text, lambda: [plan["id"] for plan in client.plans(500)])
 
 
 @app.command("revoke")

@@ -118,10 +118,11 @@ def _print_job(
         return
     print_line(f"job {job.id}: {job.state}")
     print_line(f"dashboard {page}")
+    if job.details["plan"]:
+        print_line(f"plan id {job.details['plan']}")
     if plan is None:
         print_line(f"key {job.key}")
     else:
-        print_line(f"plan id {job.details['plan']}")
         print_graph(plan)
     if job.details.get("error"):
         error = job.details["error"]

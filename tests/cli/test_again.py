@@ -86,6 +86,9 @@ def test_verify_says_what_it_cannot_find(gaf: Gaf, searched: Searched) -> None:
         found = gaf("verify", text, *searched.db)
         assert (found.code, "no plan" in found.errors) == (2, True)
     assert gaf("verify", "gaf1:x", *searched.db).code == 2
+    for text in (searched.plan_id[:12], searched.plan_id[:13]):  # as tables show them
+        found = gaf("verify", text, "--seconds", 0.1, *searched.db, "--json").json
+        assert found["plan"] == searched.plan_id
 
 
 def test_a_job_is_searched_again_from_its_record(gaf: Gaf, searched: Searched) -> None:

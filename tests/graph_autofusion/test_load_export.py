@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import graph_autofusion as gaf
-from graph_autofusion.export import _folded, _ops, _show_us
-from graph_autofusion.report import GroupReport, report_of
+from graph_autofusion.export import _folded, _ops
+from graph_autofusion.report import GroupReport, report_of, show_us
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle import write
@@ -156,8 +156,8 @@ def test_print_graph_keeps_groups_that_were_timed_apart() -> None:
     [(0.5, "0.5 µs"), (9999.0, "9999.0 µs"), (12_345.0, "12.3 ms"), (2e6, "2.00 s")],
 )
 def test_long_times_are_shown_in_longer_units(value: float, text: str) -> None:
-    assert _show_us(value) == text
-    assert _show_us(value, "simulated ") == text.replace(" ", " simulated ")
+    assert show_us(value) == text
+    assert show_us(value, "simulated ") == text.replace(" ", " simulated ")
 
 
 @pytest.mark.parametrize(
