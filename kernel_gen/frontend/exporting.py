@@ -125,9 +125,19 @@ def _first_lines(message: str, limit: int = 600) -> str:
 
 def needs_functional_form(program: torch.export.ExportedProgram) -> bool:
     """Whether an operator writes to its arguments or wraps a subgraph (autocast, grad modes)."""
-    return any(
-        _is_impure(node.target) for node in program.graph.nodes if node.op == "call_function"
-    )
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    return any(_is_impure(node.target) or _writes_statistics(node) for node in calls)
+
+
+def _writes_statistics(node: fx.Node) -> bool:
+    """Whether a batch norm writes to its running statistics: its schema does not say so."""
+    if node.target not in (
+        torch.ops.aten.batch_norm.default,
+        torch.ops.aten.native_batch_norm.default,
+    ):
+        return False
+    running, training = node.args[3:5], node.args[5]
+    return training is True and any(tensor is not None for tensor in running)
 
 
 def _is_impure(target: Any) -> bool:

@@ -30,11 +30,13 @@ _FORMATS = {
     "channels_last": torch.channels_last,
     "channels_last_3d": torch.channels_last_3d,
 }
-# Operators whose inputs are trusted to be consistent, that reach outside the process, or that
-# change global state. Whatever else begins with an underscore is refused unless listed below.
+# Operators whose inputs are trusted to be consistent, that reach outside the process, that change
+# global state, or that write to arguments without saying so. Whatever else begins with an
+# underscore is refused unless listed below.
 _REFUSED = re.compile(
     r"from_file|nested|sparse|quant|cudnn|miopen|mkldnn|coo|csr|record_stream|set_data|"
-    r"resize|rename|pin_memory|as_subclass|requires_grad|retain_grad|backward\Z"
+    r"resize|rename|pin_memory|as_subclass|requires_grad|retain_grad|backward\Z|"
+    r"batch_norm\Z|instance_norm"
 )
 _PRIVATE = frozenset(
     [

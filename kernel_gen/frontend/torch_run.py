@@ -15,6 +15,7 @@ import torch
 
 from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
+from kernel_gen.frontend.torch_batch_norm import batch_norm_calls
 from kernel_gen.frontend.torch_fused import library_call
 from kernel_gen.frontend.torch_ops import call_for, call_in_place, call_with_numbers
 from kernel_gen.ir.graph import Attr, Constant, Graph, Node
@@ -159,7 +160,13 @@ def _steps(program: Graph, in_place: Container[int]) -> list[_Step]:
     kept = {item.value for item in program.outputs}
     kept |= {item.value for item in program.inputs} | {c.value for c in program.constants}
     bare: list[tuple[Call, tuple[int, ...], tuple[int, ...]]] = []
-    for node in program.nodes:
+    whole = {min(found.nodes): found for found in batch_norm_calls(program)}
+    inside = {position for found in whole.values() for position in found.nodes}
+    for position, node in enumerate(program.nodes):
+        if position in whole:
+            bare.append((whole[position].call, whole[position].inputs, whole[position].outputs))
+        if position in inside:
+            continue
         known = {i: numbers[v] for i, v in enumerate(node.inputs) if v in numbers}
         call, positions = call_with_numbers(node, known)
         if node.outputs[:1] and node.outputs[0] in in_place:

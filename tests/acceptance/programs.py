@@ -69,6 +69,12 @@ def convolution_and_norm(x: Tensor, w: Tensor, m: Tensor, v: Tensor) -> Any:
     return F.batch_norm(F.conv2d(x, w, None, 2, 1), m, v.abs() + 0.5).relu()
 
 
+def norm_of_a_batch(x: Tensor, m: Tensor, v: Tensor, w: Tensor) -> Any:
+    """By its own statistics, which the running ones follow."""
+    mean, var = m.clone(), v.abs()
+    return F.batch_norm(x * 2 + 30, mean, var, w, m, True, 0.2).relu(), mean, var
+
+
 def views_of_views(x: Tensor) -> Any:
     y = x.transpose(0, 1)[1:7].unflatten(0, (3, 2)).permute(2, 1, 0)
     return (y[:, :, ::2] + 1).flatten(1), x.flip(1)[:, ::2] * 2
@@ -300,6 +306,11 @@ _PLAIN: dict[str, Program] = {
         convolution_and_norm,
         (normal(2, 5, 7, 9), normal(11, 5, 3, 3), normal(11), normal(11)),
     ),
+    "norm of a batch of images": (
+        norm_of_a_batch,
+        (normal(3, 6, 5, 7), normal(6), normal(6), normal(6)),
+    ),
+    "norm of a batch of rows": (norm_of_a_batch, (normal(37, 19), *(normal(19) for _ in range(3)))),
     "views of views": (views_of_views, (normal(5, 9),)),
     "extremes meet nan": (extremes_meet_nan, (sprinkled(9, 70), sprinkled(9, 70))),
     "softmax meets infinities": (

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from kernel_gen.frontend import capture
+from kernel_gen.frontend.inputs import to_numpy
+from kernel_gen.frontend.torch_batch_norm import batch_norm_calls
+from kernel_gen.frontend.torch_run import TorchProgram
+from kernel_gen.ir.evaluate import evaluate
 from tests.frontend.as_eager import assert_as_eager, ops, targets
 
 GENERATOR = torch.Generator().manual_seed(3)
@@ -123,17 +128,70 @@ def test_rms_norm_without_eps_uses_the_computing_types_epsilon() -> None:
     assert_as_eager(lambda x: F.rms_norm(x, (5,)), ((X * 1e-3).bfloat16(),))
 
 
-def test_batch_norm_in_training_is_decomposed_and_writes_its_buffers() -> None:
-    module = torch.nn.BatchNorm1d(4)
-    captured = capture(module, (X,))
+BATCHES = {
+    "rows": (lambda: nn.BatchNorm1d(5), X.flatten(0, 1) + 3),
+    "signals": (lambda: nn.BatchNorm1d(4, momentum=0.25), X * 1e3),
+    "images": (lambda: nn.BatchNorm2d(3, eps=0.1), X.reshape(4, 3, 1, 5)),
+    "channels_last": (
+        lambda: nn.BatchNorm2d(4),
+        torch.randn(2, 4, 3, 5).to(memory_format=torch.channels_last),
+    ),
+    "f64": (lambda: nn.BatchNorm1d(4).double(), X.double()),
+    "bf16": (lambda: nn.BatchNorm1d(4).bfloat16(), X.bfloat16()),
+    "mixed": (lambda: nn.BatchNorm1d(4), X.bfloat16()),
+    "no_parameters": (lambda: nn.BatchNorm1d(4, affine=False), X),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BATCHES))
+def test_batch_norm_in_training_is_one_norm_of_statistics(name: str) -> None:
+    make, x = BATCHES[name]
+    module = make()
+    captured = capture(module, (x,))
     assert not targets(captured)
-    assert len(captured.mutations) == 3
-    names = {captured.graph.inputs[m.input].name for m in captured.mutations}
-    assert names == {"running_mean", "running_var", "num_batches_tracked"}
+    assert {op: n for op, n in ops(captured).items() if op in ("mean", "var", "batch_norm")} == {
+        "mean": 1, "var": 1, "batch_norm": 1,
+    }  # fmt: skip
+    inputs = captured.bind(module, [x])
+    found = TorchProgram(captured.graph)(*inputs)
+    exact = evaluate(captured.graph, [to_numpy(tensor) for tensor in inputs])
+    with torch.no_grad():
+        want = module(x)
+    state = module.state_dict()
+    outputs = captured.graph.outputs
+    written = [captured.graph.inputs[o.mutates].name for o in outputs if o.mutates is not None]
+    assert set(written) == {"running_mean", "running_var", "num_batches_tracked"}
+    expected = [*(state[name] for name in written), want]
+    near = {"rtol": 1e-2, "atol": 1e-2} if x.dtype is torch.bfloat16 else {}
+    for got, number, tensor in zip(found, exact, expected, strict=True):
+        torch.testing.assert_close(got, tensor, **near)
+        torch.testing.assert_close(torch.from_numpy(number).to(tensor), tensor, **near)
 
 
-def test_instance_norm() -> None:
-    captured = assert_as_eager(lambda x: F.instance_norm(x), (X,), exact=False)
+def test_batch_norm_writes_statistics_that_are_arguments() -> None:
+    """Nothing in the operator's schema says so."""
+
+    def model(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> torch.Tensor:
+        return F.batch_norm(x, mean, var, training=True)
+
+    captured = assert_as_eager(model, (X, torch.zeros(4), torch.ones(4)), exact=False)
+    assert [m.input for m in captured.mutations] == [1, 2]
+    assert not targets(captured)
+
+
+def test_statistics_of_a_batch_norm_are_torchs_one_call() -> None:
+    """The baseline is eager's call: its mean and variance alone take several times as long."""
+    captured = capture(nn.BatchNorm1d(4), (X,))
+    (found,) = batch_norm_calls(captured.graph)
+    assert sorted(captured.graph.nodes[n].op for n in found.nodes) == ["batch_norm", "mean", "var"]
+    other = capture(lambda x: F.batch_norm(x, x.mean((0, 2)), x.var((0, 2))), (X,))
+    assert not list(batch_norm_calls(other.graph))  # an unbiased variance
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_instance_norm(tracked: bool) -> None:
+    module = nn.InstanceNorm1d(4, affine=True, track_running_stats=tracked)
+    captured = assert_as_eager(module, (X,), exact=False, reference=not tracked)
     assert not targets(captured)
 
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from kernel_gen.frontend.dtypes import to_torch
-from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, lowers
+from kernel_gen.frontend.lower.core import (
+    Args,
+    Lowering,
+    NotLowered,
+    Result,
+    Val,
+    extent,
+    lowers,
+)
 
 
 def _optional(*operands: Val | None) -> list[Val]:
@@ -82,15 +92,66 @@ def group_norm(c: Lowering, a: Args) -> Result:
 
 @lowers("batch_norm _native_batch_norm_legit_no_training native_batch_norm")
 def batch_norm(c: Lowering, a: Args) -> Result:
-    value, mean, var = a["input"], a["running_mean"], a["running_var"]
-    if a.get("training") or mean is None or var is None:
-        raise NotLowered(f"{c.name} takes its statistics from the batch")
+    mean, var = a["running_mean"], a["running_var"]
+    if mean is None or var is None:
+        mean, var = _batch_statistics(c, a["input"])
+    elif a.get("training"):
+        raise NotLowered(f"{c.name} writes to its running statistics")
+    found = _batch_norm(c, a, mean, var)
+    return found if len(c.used) == 1 else _only_first(c, found)
+
+
+@lowers("_native_batch_norm_legit.no_stats")
+def batch_norm_alone(c: Lowering, a: Args) -> Result:
+    return _only_first(c, _batch_norm(c, a, *_batch_statistics(c, a["input"])))
+
+
+@lowers("_native_batch_norm_legit_functional")
+def batch_norm_in_training(c: Lowering, a: Args) -> Result:
+    """By the batch's statistics, with what they make of the running ones."""
+    value: Val = a["input"]
+    if not a["training"] or any(c.used[1:3]):
+        raise NotLowered(f"{c.name}: its statistics are used")
+    mean, var = _batch_statistics(c, value)
+    normed = _batch_norm(c, a, mean, var)
+    count = math.prod(extent(c, value, dim) for dim in _all_but_channels(value))
+    unbiased = count / (count - 1) if count > 1 else math.nan
+    free = c.op("mul", var, c.number(unbiased, var.dtype))
+    followed = [
+        _followed(c, a["running_mean"], mean, a["momentum"]),
+        _followed(c, a["running_var"], free, a["momentum"]),
+    ]
+    held = [
+        value if type is None else c.cast(value, type.dtype)
+        for value, type in zip(followed, c.out[3:], strict=True)
+    ]
+    return [normed, None, None, *held]
+
+
+def _batch_norm(c: Lowering, a: Args, mean: Val, var: Val) -> Val:
     weight, bias = a["weight"], a["bias"]
-    found = c.op(
+    return c.op(
         "batch_norm",
-        *_optional(value, mean, var, weight, bias),
+        *_optional(a["input"], mean, var, weight, bias),
         eps=float(a["eps"]),
         weight=weight is not None,
         bias=bias is not None,
     )
-    return found if len(c.used) == 1 else _only_first(c, found)
+
+
+def _all_but_channels(value: Val) -> tuple[int, ...]:
+    return tuple(dim for dim in range(value.rank) if dim != 1)
+
+
+def _batch_statistics(c: Lowering, value: Val) -> tuple[Val, Val]:
+    """Mean and variance of each channel over a whole batch, of shape (C,)."""
+    wide, dims = c.cast(value, value.dtype.compute), _all_but_channels(value)
+    mean = c.op("mean", wide, dims=dims, keepdim=False)
+    return mean, c.op("var", wide, dims=dims, keepdim=False, correction=0.0)
+
+
+def _followed(c: Lowering, running: Val, found: Val, momentum: float) -> Val:
+    """running · (1 - momentum) + found · momentum"""
+    kept = c.op("mul", c.cast(running, found.dtype), c.number(1 - momentum, found.dtype))
+    taken = c.op("mul", found, c.number(momentum, found.dtype))
+    return c.op("add", kept, taken)
