@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectors.types import Lanes, load_function, store_function, vector_type
+from kernel_gen.codegen.cpu.vectors.moves import load_function, store_function
+from kernel_gen.codegen.cpu.vectors.types import Lanes, vector_type
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure

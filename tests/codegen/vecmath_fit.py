@@ -16,6 +16,7 @@ import numpy as np
 
 Real = np.longdouble
 _GRID = 600
+_ROW_GRID = 120  # of one row of a table
 
 
 def lawson(
@@ -49,10 +50,11 @@ def fit(
     high: float,
     powers: Sequence[int],
     weight: Callable[[mpmath.mpf], mpmath.mpf],
+    grid: int = _GRID,
 ) -> tuple[list[np.float32], float]:
     """fp32 coefficients of the powers, lowest first, and the largest weighted error."""
     mpmath.mp.prec = 120
-    angles = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
+    angles = np.cos(np.pi * (np.arange(grid) + 0.5) / grid)
     points = [mpmath.mpf(low) + (mpmath.mpf(high) - low) * (float(a) + 1) / 2 for a in angles]
     x = np.array([Real(mpmath.nstr(p, 30)) for p in points])
     target = np.array([Real(mpmath.nstr(function(p), 30)) for p in points])
@@ -66,15 +68,57 @@ def fit(
     return fixed, float(error)
 
 
+def quotients(
+    function: Callable[[mpmath.mpf], mpmath.mpf], rows: int, width: float, degree: int
+) -> list[list[np.float32]]:
+    """Rows of coefficients of function(a) / a = P(a - row · width), by powers, lowest first."""
+    found = []
+    for row in range(rows):
+        middle = row * width
+
+        def quotient(d: mpmath.mpf, middle: float = middle) -> mpmath.mpf:
+            a = middle + d
+            return function(a) / a if abs(a) > 1e-9 else mpmath.diff(function, 0)
+
+        def weight(
+            d: mpmath.mpf, value: Callable[[mpmath.mpf], mpmath.mpf] = quotient
+        ) -> mpmath.mpf:
+            return 1 / value(d)
+
+        half = width / 2 * 1.0001
+        found.append(fit(quotient, -half, half, range(degree + 1), weight, _ROW_GRID)[0])
+    return [list(column) for column in zip(*found, strict=True)]
+
+
 def show(name: str, found: tuple[list[np.float32], float]) -> None:
     coefficients, error = found
     print(f"{name}: weighted error 2^{np.log2(error):.1f}")
     print("   ", ", ".join(repr(float(c)) for c in coefficients))
 
 
+def show_table(name: str, columns: Sequence[Sequence[np.float32 | float]]) -> None:
+    print(name)
+    for column in columns:
+        print("   ", ", ".join(repr(float(c)) for c in column))
+
+
 def main() -> None:
     e = mpmath.e
     ln2 = mpmath.log(2)
+    roots = [mpmath.mpf(2) ** (mpmath.mpf(row) / 16) for row in range(16)]
+    rounded = [np.float32(float(root)) for root in roots]
+    show_table("ROOTS: 2^(row / 16)", [rounded])
+    rest = [(root / float(near) - 1) for root, near in zip(roots, rounded, strict=True)]
+    show_table(
+        "ROOTS_REST: what rounding took from them", [[float(np.float32(float(r))) for r in rest]]
+    )
+    small = float(ln2) / 32 * 1.002
+    show(
+        "EXP_16TH: e^r = 1 + r + r^2 P(r), |r| < ln 2 / 32",
+        fit(lambda r: (e**r - 1 - r) / r**2, -small, small, range(2), lambda r: r**2 / e**r),
+    )
+    show_table("ERF: erf(a) / a by rows of 17/64", quotients(mpmath.erf, 16, 17 / 64, 5))
+    show_table("TANH: tanh(a) / a by rows of 19/64", quotients(mpmath.tanh, 32, 19 / 64, 5))
     half = float(ln2) / 2 * 1.002
     show(
         "EXP: e^r = 1 + r + r^2 P(r)",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.statements.value import Value
-from kernel_gen.codegen.cpu.vectors.types import load_function, value_type
+from kernel_gen.codegen.cpu.vectors.moves import load_function
+from kernel_gen.codegen.cpu.vectors.types import value_type
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType

@@ -32,6 +32,10 @@ static inline gaf_f32x8 gaf_ld_f32x8(const float *p) { return *(const gaf_f32x8u
 #define H_gaf_st_f32x8
 static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
 #endif
+#ifndef H_gaf_low_bits
+#define H_gaf_low_bits
+static inline gaf_u64 gaf_low_bits(int n) { return n < 64 ? (1ull << n) - 1 : ~0ull; }
+#endif
 #ifndef H_gaf_i32x8
 #define H_gaf_i32x8
 typedef int gaf_i32x8 __attribute__((vector_size(32)));
@@ -40,9 +44,11 @@ typedef int gaf_i32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 #ifndef H_gaf_ldn_f32x8
 #define H_gaf_ldn_f32x8
 static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
-#ifdef __AVX__
-  const gaf_i32x8 live = (gaf_i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (int)n;
-  const gaf_f32x8 r = (gaf_f32x8)__builtin_ia32_maskloadps256((const gaf_f32x8 *)p, live);
+#if defined(__AVX512VL__) && defined(__AVX512BW__) && !defined(__clang__)
+  const gaf_f32x8 r = (gaf_f32x8)__builtin_ia32_loadups256_mask((const float *)p, (gaf_f32x8){}, (unsigned char)(gaf_low_bits((int)n)));
+#elif defined(__AVX__)
+  const gaf_i32x8 lane = {0, 1, 2, 3, 4, 5, 6, 7}, moved = (lane < (int)n);
+  const gaf_f32x8 r = (gaf_f32x8)__builtin_ia32_maskloadps256((const gaf_f32x8 *)p, moved);
 #else
   gaf_f32x8 r;
   for (int l = 0; l < 8; l++) r[l] = l < n ? p[l] : (float)0;
@@ -54,9 +60,11 @@ static inline gaf_f32x8 gaf_ldn_f32x8(const float *p, int n) {
 #define H_gaf_stn_f32x8
 static inline void gaf_stn_f32x8(float *p, gaf_f32x8 x, int n) {
   const gaf_f32x8 r = x;
-#ifdef __AVX__
-  const gaf_i32x8 live = (gaf_i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (int)n;
-  __builtin_ia32_maskstoreps256((gaf_f32x8 *)p, live, (gaf_f32x8)r);
+#if defined(__AVX512VL__) && defined(__AVX512BW__) && !defined(__clang__)
+  __builtin_ia32_storeups256_mask((float *)p, (gaf_f32x8)r, (unsigned char)(gaf_low_bits((int)n)));
+#elif defined(__AVX__)
+  const gaf_i32x8 lane = {0, 1, 2, 3, 4, 5, 6, 7}, moved = (lane < (int)n);
+  __builtin_ia32_maskstoreps256((gaf_f32x8 *)p, moved, (gaf_f32x8)r);
 #else
   for (int l = 0; l < 8; l++) if (l < n) p[l] = r[l];
 #endif

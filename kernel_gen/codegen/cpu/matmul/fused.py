@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectors.types import vector_type
+from kernel_gen.codegen.cpu.vectors.widths import from_i32, to_i32
 from kernel_gen.ir.dtype import DType
 
 _X86 = {"float": ("vfmadd231ps", 4), "double": ("vfmadd231pd", 8)}
@@ -35,7 +36,7 @@ def high_halves(unit: Unit, vector: str, lanes: int) -> tuple[str, str]:
     """`u16 vector f(vector)`: values that are bf16 already, as bf16; and the result's type."""
     whole, half = vector_type(unit, DType.I32, lanes), vector_type(unit, DType.BF16, lanes)
     name = f"gaf_high_halves_{vector}"
-    body = f"return __builtin_convertvector(({whole})x >> 16, {half});"
+    body = f"return {from_i32(unit, DType.BF16, lanes, f'({whole})x >> 16')};"
     return unit.helper(name, f"static inline {half} {name}({vector} x) {{ {body} }}"), half
 
 
@@ -50,9 +51,9 @@ def join_halves(unit: Unit, vector: str, lanes: int) -> str:
 
 def widen(unit: Unit, vector: str, lanes: int) -> tuple[str, str]:
     """`vector f(const u16 *p)` and `float g(u16 x)`: bf16 as fp32."""
-    whole, half = vector_type(unit, DType.I32, lanes), vector_type(unit, DType.BF16, lanes)
+    half = vector_type(unit, DType.BF16, lanes)
     many, one = f"gaf_widen_{vector}", "gaf_widen_half"
-    load = f"__builtin_convertvector(*(const {half}u *)p, {whole})"
+    load = to_i32(unit, DType.BF16, lanes, f"*(const {half}u *)p")
     unit.helper(
         many,
         f"static inline {vector} {many}(const unsigned short *p) {{\n"

@@ -12,7 +12,7 @@ from kernel_gen.codegen.cpu.matmul.frame import Frame, linear_position
 from kernel_gen.codegen.cpu.matmul.fused import join_halves
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
-from kernel_gen.codegen.cpu.vectors.types import store_function
+from kernel_gen.codegen.cpu.vectors.moves import store_function
 
 
 def right_function(frame: Frame, section: int) -> str:

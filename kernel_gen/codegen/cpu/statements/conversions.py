@@ -9,21 +9,13 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.statements.value import Value, literal_text
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectors.bytes import bytes_to_i32, i32_to_bytes
-from kernel_gen.codegen.cpu.vectors.types import (
-    SCALAR_C,
-    Lanes,
-    compute_c,
-    narrowed,
-    scalar_load,
-    scalar_store,
-    value_type,
-    vector_type,
-    widened,
-)
+from kernel_gen.codegen.cpu.vectors.stored import narrowed, scalar_load, scalar_store, widened
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, Lanes, compute_c, value_type, vector_type
+from kernel_gen.codegen.cpu.vectors.widths import from_i32, to_i32
 from kernel_gen.ir.dtype import DType
 
 _BYTES = (DType.I8, DType.U8)
+_SHORT = (*_BYTES, DType.I16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ class Conversions:
             return f"({comparison})"
         if operand.dtype in _BYTES and self.lanes.mask_bytes == 4:
             signed = vector_type(self.unit, DType.I8, self.lanes.count)
-            return bytes_to_i32(self.unit, DType.I8, self.lanes.count, f"({signed})({comparison})")
+            return to_i32(self.unit, DType.I8, self.lanes.count, f"({signed})({comparison})")
         kind = self.c_type(DType.BOOL, vector=True)
         return f"__builtin_convertvector({comparison}, {kind})"
 
@@ -72,7 +64,7 @@ class Conversions:
         if size == self.lanes.mask_bytes:
             return mask
         if size == 1 and self.lanes.mask_bytes == 4:
-            return i32_to_bytes(self.unit, DType.I8, self.lanes.count, mask)
+            return from_i32(self.unit, DType.I8, self.lanes.count, mask)
         same = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}[size]
         kind = vector_type(self.unit, same, self.lanes.count)
         return f"__builtin_convertvector({mask}, {kind})"
@@ -105,14 +97,12 @@ class Conversions:
         text, held = arg.text, arg.dtype
         if held is DType.BOOL:
             text, held = f"(-{text})", self.lanes.mask
-        to_bytes, wide = dtype in _BYTES, vector_type(self.unit, DType.I32, count)
-        if held in _BYTES and not to_bytes and dtype is not DType.I16:
-            text, held = bytes_to_i32(self.unit, held, count, text), DType.I32
-        if to_bytes and held not in _BYTES:
+        wide = vector_type(self.unit, DType.I32, count)
+        if held in _SHORT and dtype not in _SHORT:
+            text, held = to_i32(self.unit, held, count, text), DType.I32
+        if dtype in _SHORT and held not in _SHORT:
             text = text if held is DType.I32 else f"__builtin_convertvector({text}, {wide})"
-            return i32_to_bytes(self.unit, dtype, count, text)
-        if held.is_float and dtype is DType.I16:
-            text = f"__builtin_convertvector({text}, {wide})"
+            return from_i32(self.unit, dtype, count, text)
         return text if held is dtype else f"__builtin_convertvector({text}, {kind})"
 
     def rounded(self, text: str, dtype: DType, vector: bool) -> str:

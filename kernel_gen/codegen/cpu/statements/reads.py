@@ -9,8 +9,10 @@ from kernel_gen.codegen.cpu.statements.address import Addresses, is_affine
 from kernel_gen.codegen.cpu.statements.ops import OpWriter
 from kernel_gen.codegen.cpu.statements.scope import Scope
 from kernel_gen.codegen.cpu.statements.value import Value
+from kernel_gen.codegen.cpu.vectors.moves import load_function
 from kernel_gen.codegen.cpu.vectors.partial import every_second, window_load
-from kernel_gen.codegen.cpu.vectors.types import load_function, scalar_load, vector_type
+from kernel_gen.codegen.cpu.vectors.stored import scalar_load
+from kernel_gen.codegen.cpu.vectors.types import vector_type
 from kernel_gen.codegen.flat.linear import FlatLoad, dim_text
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Guard

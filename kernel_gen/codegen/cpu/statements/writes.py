@@ -8,7 +8,8 @@ from kernel_gen.codegen.cpu.statements.address import Addresses
 from kernel_gen.codegen.cpu.statements.ops import OpWriter
 from kernel_gen.codegen.cpu.statements.scope import Scope
 from kernel_gen.codegen.cpu.statements.value import Value
-from kernel_gen.codegen.cpu.vectors.types import can_stream, scalar_store, store_function
+from kernel_gen.codegen.cpu.vectors.moves import can_stream, store_function
+from kernel_gen.codegen.cpu.vectors.stored import scalar_store
 from kernel_gen.codegen.flat.linear import FlatStore
 from kernel_gen.ir.dtype import DType
 

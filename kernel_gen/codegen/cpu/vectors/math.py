@@ -7,9 +7,15 @@ that compilers turn into one. Everything else: the C library's function for each
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectors.math_f32 import DEPENDS, F32_TEXT
+from kernel_gen.codegen.cpu.vectors.math_permuted import (
+    PERMUTED_DEPENDS,
+    PERMUTED_LANES,
+    PERMUTED_TEXT,
+)
 from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, vector_type
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
@@ -84,6 +90,19 @@ def extreme_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
     return unit.helper(name, f"static inline {kind} {name}({kind} a, {kind} b) {{\n{body}}}")
 
 
+def any_function(unit: Unit, lanes: int) -> str:
+    """`int f(I x)`: whether some lane is not 0. Halves are joined: compilers take lanes out one by
+    one, sixteen of them for a register of AVX-512."""
+    kind, step = vector_type(unit, DType.I32, lanes), lanes // 2
+    name = f"gaf_any_{kind.removeprefix('gaf_')}"
+    lines = [f"static inline int {name}({kind} x) {{"]
+    while step:
+        order = ", ".join(str((lane + step) % lanes) for lane in range(lanes))
+        lines.append(f"  x |= __builtin_shufflevector(x, x, {order});")
+        step //= 2
+    return unit.helper(name, "\n".join([*lines, "  return x[0] != 0;", "}"]))
+
+
 def vector_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:
     """Name of `V f(V…)` for `lanes` elements of f32 or f64."""
     if dtype is DType.F32 and op in F32_TEXT:
@@ -156,14 +175,31 @@ def _through_vector(unit: Unit, op: str) -> str:
 
 
 def _f32_function(unit: Unit, op: str, lanes: int) -> str:
+    """The function's text; for 16 lanes the one by tables, where the target permutes so many."""
     name = f"gaf_{op}_f32x{lanes}"
-    text = F32_TEXT[op]
     if op in ("sin", "cos"):
         _libm_function(unit, op, DType.F32)
-    for needed in DEPENDS.get(op, ()):
-        find = extreme_function if needed in ("max", "min") else vector_function
-        text = text.replace(f"@{needed}(", find(unit, needed, DType.F32, lanes) + "(")
+    text = _with_needed(unit, F32_TEXT[op], DEPENDS.get(op, ()), lanes)
+    if lanes == PERMUTED_LANES and op in PERMUTED_TEXT:
+        other = _with_needed(unit, PERMUTED_TEXT[op], PERMUTED_DEPENDS.get(op, ()), lanes)
+        text = f"#if defined(__AVX512F__) && !defined(__clang__)\n{other}\n#else\n{text}\n#endif"
     return unit.helper(name, _typed(unit, text, DType.F32, lanes).replace("NAME", name))
+
+
+def _with_needed(unit: Unit, text: str, names: Iterable[str], lanes: int) -> str:
+    """The text with the names of the functions that it calls."""
+    for needed in names:
+        text = text.replace(f"@{needed}(", _needed(unit, needed, lanes) + "(")
+    return text
+
+
+def _needed(unit: Unit, name: str, lanes: int) -> str:
+    """Name of a function that the text of another one calls."""
+    if name == "any":
+        return any_function(unit, lanes)
+    if name in ("max", "min"):
+        return extreme_function(unit, name, DType.F32, lanes)
+    return vector_function(unit, name, DType.F32, lanes)
 
 
 def _bits_function(unit: Unit, op: str, dtype: DType, lanes: int) -> str:

@@ -233,14 +233,16 @@ static inline F NAME(F x) {
   F y = @sin_turned(x, 0);
   const I far = @abs(x) > 1048576.0f;
   y = x == 0 ? x : y;
-  for (int l = 0; l < LANES; l++) if (__builtin_expect(far[l], 0)) y[l] = sinf(x[l]);
+  if (__builtin_expect(@any(far), 0))
+    for (int l = 0; l < LANES; l++) if (far[l]) y[l] = sinf(x[l]);
   return y;
 }""",
     "cos": """\
 static inline F NAME(F x) {
   F y = @sin_turned(x, 1);
   const I far = @abs(x) > 1048576.0f;
-  for (int l = 0; l < LANES; l++) if (__builtin_expect(far[l], 0)) y[l] = cosf(x[l]);
+  if (__builtin_expect(@any(far), 0))
+    for (int l = 0; l < LANES; l++) if (far[l]) y[l] = cosf(x[l]);
   return y;
 }""",
 }
@@ -258,7 +260,7 @@ DEPENDS: dict[str, tuple[str, ...]] = {
     "tanh": ("abs", "copysign", "exp_mid", "fraction", "min"),
     "erf": ("abs", "copysign", "min"),
     "sigmoid": ("fraction", "max"),
-    "sin": ("abs", "sin_turned"),
-    "cos": ("abs", "sin_turned"),
+    "sin": ("abs", "any", "sin_turned"),
+    "cos": ("abs", "any", "sin_turned"),
 }
 """Functions that must stand before one."""

@@ -7,15 +7,10 @@ every second    p[0] p[1] … p[6]                    ->  p[0] p[2] p[4] p[6]
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectors.masked import masked_load
 from kernel_gen.codegen.cpu.vectors.names import SCALAR_C, vector_type
-from kernel_gen.codegen.cpu.vectors.types import (
-    INTEGER,
-    Lanes,
-    masked_move,
-    tag,
-    value_type,
-    widened,
-)
+from kernel_gen.codegen.cpu.vectors.stored import widened
+from kernel_gen.codegen.cpu.vectors.types import INTEGER, Lanes, tag, value_type
 from kernel_gen.ir.dtype import DType
 
 
@@ -35,20 +30,9 @@ def window_load(unit: Unit, dtype: DType, lanes: Lanes) -> str:
         f" {lanes.count});\n"
         f"  const {lane} end = ({lane})(to < 0 ? 0 : to < {lanes.count} ? to : {lanes.count});\n"
         f"  const {mask} at = {{{places}}}, live = (at >= first) & (at < end);\n"
-        f"{_masked(unit, dtype, lanes.count)}"
+        f"{masked_load(unit, dtype, lanes.count, 'first', 'end')}"
         f"  return live ? {widened(unit, dtype, lanes, 'r')} : fill;\n}}",
     )
-
-
-def _masked(unit: Unit, dtype: DType, lanes: int) -> str:
-    """Lines that define `r`, the live lanes as they are stored, by AVX's masked load if it can."""
-    raw, move = vector_type(unit, dtype, lanes), masked_move(unit, dtype, lanes)
-    plain = f"  {raw} r = {{}};\n  for (int l = first; l < end; l++) r[l] = p[l];\n"
-    if move is None:
-        return plain
-    suffix, held = move
-    call = f"__builtin_ia32_maskload{suffix}((const {held} *)p, live)"
-    return f"#ifdef __AVX__\n  const {raw} r = ({raw}){call};\n#else\n{plain}#endif\n"
 
 
 def every_second(unit: Unit, dtype: DType, lanes: Lanes) -> str:

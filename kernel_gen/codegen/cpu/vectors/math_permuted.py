@@ -1,0 +1,108 @@
+"""fp32 vector math for 16 lanes, by tables that one instruction looks up for all lanes (AVX-512).
+
+A table of 16 entries is one register, one of 32 entries two; `@table` of the rounded argument costs
+no multiply-add, of which Zen 4 and 5 finish one register a cycle or two, and saves several.
+
+    e^x     = 2^(row / 16) · e^r, |r| < ln 2 / 32: a cubic in r        (Tang 1989)
+    erf(a)  = a · P(a - row · 17/64): a polynomial of degree 5 for each row; tanh(a) alike
+
+As accurate as the texts of `math_f32`, which every other target uses; placeholders are theirs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from kernel_gen.codegen.cpu.vectors.tables_f32 import ERF, ROOTS, ROOTS_REST, TANH
+
+PERMUTED_LANES = 16
+MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
+_STEP = 1 << 19  # an integer's low 4 bits, moved to where the next ones are an exponent
+
+
+def _floats(values: Sequence[float]) -> str:
+    return f"(F){{{', '.join(f'{value!r}f' for value in values)}}}"
+
+
+def _powers(shift: int) -> str:
+    """Bits of 2^(shift + row/16), less the row: with `t << 19` added those of 2^(shift + t/16)."""
+    bits = struct.unpack("16i", struct.pack("16f", *ROOTS))
+    numbers = [b - row * _STEP + (shift << 23) for row, b in enumerate(bits)]
+    return f"(I){{{', '.join(map(str, numbers))}}}"
+
+
+# x = (16 k + row) · ln 2 / 16 + r: t holds 16 k + row. Constants as in `math_f32`, over 16.
+_REDUCE = f"""\
+  const F t = x * 23.083120654223414f + {MAGIC}, k = t - {MAGIC};
+  const F r = (x - k * 0.0433349609375f) - k * -1.32621525e-5f;"""
+_CUBIC = "(0.16666929423809052f * r + 0.5000162720680237f) * (r * r) + {r}"
+
+
+def _rows(columns: Sequence[Sequence[float]], width: float, top: float) -> str:
+    """An odd function that is 1 from `top` on: its quotient by the argument, row by row."""
+
+    def row(column: Sequence[float]) -> str:
+        halves = [
+            _floats(column[at : at + PERMUTED_LANES])
+            for at in range(0, len(column), PERMUTED_LANES)
+        ]
+        return f"__builtin_shuffle({', '.join(halves)}, i)"
+
+    lines = [f"  F q = {row(columns[-1])};"]
+    lines += [f"  q = q * d + {row(column)};" for column in reversed(columns[1:-1])]
+    body = "\n".join(lines)
+    return f"""\
+static inline F NAME(F v) {{
+  const F top = {top}f + (F){{}}, a = @min(top, @abs(v)); /* a NaN stays */
+  const F t = a * {1 / width!r}f + {MAGIC}, d = a - (t - {MAGIC}) * {width!r}f;
+  const I i = (I)t;
+{body}
+  return @copysign(a * {row(columns[0])} + (a * d) * q, v);
+}}"""
+
+
+PERMUTED_TEXT: dict[str, str] = {
+    "exp": f"""\
+static inline F NAME(F x) {{
+  const F high = 89.0f + (F){{}};
+  const I gone = x < -104.0f;
+  x = gone ? (F){{}} : @min(high, x); /* a NaN stays */
+{_REDUCE}
+  const F p = {_CUBIC.format(r="r")}, w = __builtin_shuffle({_floats(ROOTS)}, (I)t);
+  return gone ? (F){{}} : __builtin_ia32_scalefps512_mask(p * w + w, k * 0.0625f, w, -1, 4);
+}}""",
+    # x <= 0, as in a softmax; what would be below the smallest normal number is 0
+    "exp_falling": f"""\
+static inline F NAME(F x) {{
+{_REDUCE}
+  const F p = {_CUBIC.format(r="r")};
+  const F s = (F)(((I)t << 19) + __builtin_shuffle({_powers(0)}, (I)t));
+  return x < -87.3365f ? (F){{}} : p * s + s; /* a NaN stays */
+}}""",
+    # e is 2^64 times as large until its last rounding: down to the least subnormal number by one
+    # factor. The reciprocal of 1 + e, by one step of Newton's, counts what the sum's rounding lost.
+    "sigmoid": f"""\
+static inline F NAME(F v) {{
+  const F low = -104.0f + (F){{}};
+  const F x = @max(low, (F)((I)v | -0x7fffffff - 1)); /* a NaN stays */
+{_REDUCE}
+  const F p = {_CUBIC.format(r=f"(r + __builtin_shuffle({_floats(ROOTS_REST)}, (I)t))")};
+  const F large = (F)(((I)t << 19) + __builtin_shuffle({_powers(64)}, (I)t));
+  const F e = (p * large + large) * 0x1p-64f, s = e + 1.0f, lost = e - (s - 1.0f);
+  F q = __builtin_ia32_rcp14ps512_mask(s, s, -1);
+  q = q + q * ((1.0f - s * q) - lost * q);
+  return (I)v < 0 ? e * q : q;
+}}""",
+    "tanh": _rows(TANH, 19 / 64, 9.2),
+    "erf": _rows(ERF, 17 / 64, 4.0),
+}
+"""Text by name."""
+
+PERMUTED_DEPENDS: dict[str, tuple[str, ...]] = {
+    "exp": ("min",),
+    "sigmoid": ("max",),
+    "tanh": ("abs", "copysign", "min"),
+    "erf": ("abs", "copysign", "min"),
+}
+"""Functions that must stand before one."""
