@@ -136,6 +136,31 @@ def test_softmax_has_one_axis_for_its_row():
     assert sum(type(s).__name__ == "Load" for s in nest.statements) == 1
 
 
+ROWS = {
+    "softmax": ((), {"dim": 1}),
+    "log_softmax": ((), {"dim": 1}),
+    "layer_norm": ((), {"axes": 1, "eps": 1e-5, "weight": False, "bias": False}),
+    "rms_norm": ((tensor(6),), {"axes": 1, "eps": 1e-5, "weight": True}),
+}
+READERS = ("sum", "amax", "argmax", "matmul")
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("op", ROWS)
+@pytest.mark.parametrize(("start", "stop"), [(0, 5), (1, 6), (1, 5)])
+def test_statistics_are_those_of_the_whole_row_where_a_part_is_read(op, reader, start, stop):
+    """As softmax(x)[:, :-1].max(-1): the maximum runs along a part of what the softmax sums."""
+    operands, attributes = ROWS[op]
+    b = GraphBuilder()
+    row = b.op(op, b.input(X), *(b.input(type_) for type_ in operands), **attributes)
+    part = b.op("slice", row, dim=1, start=start, stop=stop, step=1)
+    if reader == "matmul":
+        b.output(b.op("matmul", part, b.input(tensor(stop - start, 3))))
+    else:
+        b.output(b.op(reader, part, dims=(1,), keepdim=False))
+    check(b.build())
+
+
 def test_head_merge_splits_the_axis_and_leaves_plain_reads():
     b = GraphBuilder()
     x = b.input(tensor(2, 3, 5, 4))

@@ -92,11 +92,13 @@ class Puller:
         return axis
 
     def _axis_around(self, shape: Shape, dim: int, taken: frozenset[str]) -> str | None:
-        """The axis along `dim` of the innermost value in work that is as long there."""
+        """The axis along `dim` of the innermost value in work that is as long there, and of which
+        all elements are read: along a slice's axis not all are summed."""
         for other, at in reversed(self._around):
             if len(other) == len(shape) and other[dim] == shape[dim]:
                 axis = plain_axis(at[dim])
-                if axis is not None and axis not in taken:
+                is_whole = axis is not None and self.nest.extents[axis] == shape[dim]
+                if is_whole and axis not in taken:
                     return axis
         return None
 
