@@ -57,7 +57,7 @@ class Authenticator:
             raise Problem(
                 401,
                 "no-valid-key",
-                "send an API key: Authorization: Bearer gaf_…",
+                "send an API key: Authorization: Bearer gaf_… (gaf takes it from GAF_API_KEY)",
                 headers={"WWW-Authenticate": "Bearer"},
             )
         if not principal.may(role):

@@ -108,6 +108,11 @@ class _Server(uvicorn.Server):
         if self.started:
             self._ready()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second Ctrl-C changes nothing: cut short, uvicorn prints a trace and leaves streams."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
+
 
 def _listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET

@@ -127,9 +127,9 @@ async def _on_validation(request: Request, error: Exception) -> Response:
     ]
     malformed = any(item["type"] == "json_invalid" for item in error.errors())
     detail = "; ".join(f"{item['at']}: {item['message']}" for item in found[:5])
-    code = "malformed-json" if malformed else "invalid-request"
-    problem = Problem(400 if malformed else 422, code, detail, errors=found)
-    return _answer(request, problem)
+    if malformed:
+        return _answer(request, Problem(400, "malformed-json", detail, errors=found))
+    return _answer(request, Problem(422, "invalid-request", detail, errors=found))
 
 
 async def _on_http(request: Request, error: Exception) -> Response:

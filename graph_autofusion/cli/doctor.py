@@ -17,7 +17,7 @@ from graph_autofusion.cli.output import JsonFlag, print_rows
 from graph_autofusion.client import Client
 from graph_autofusion.paths import bundle_cache_root, default_store
 from graph_autofusion.progress import waiting
-from kernel_gen.errors import GafError
+from kernel_gen.errors import GafError, Unavailable
 from kernel_gen.lifetime.scratch import Scratch
 
 _SERVER = ("ray", "optuna", "highspy", "sqlalchemy", "alembic", "fastapi", "uvicorn")
@@ -138,10 +138,12 @@ def _service() -> Finding:
     if not url:
         return Finding("service", "absent", "GAF_SERVICE is not set; programs are tuned here")
     try:
-        with Client(url) as client:
+        with Client(url, os.environ.get("GAF_API_KEY")) as client:
             return Finding("service", "ok", f"{url}, {len(client.devices())} devices")
-    except GafError as error:
+    except Unavailable as error:
         return Finding("service", "missing", str(error), "start it with gaf serve")
+    except GafError as error:
+        return Finding("service", "missing", str(error), "set GAF_API_KEY to a key of the service")
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (

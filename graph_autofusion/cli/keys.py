@@ -11,7 +11,7 @@ import typer
 from graph_autofusion.cli.database import DbOption, opened_store
 from graph_autofusion.cli.output import JsonFlag, print_result, print_rows
 
-TenantOption = Annotated[str, typer.Option("--tenant")]
+TenantOption = Annotated[str, typer.Option("--tenant", help="whose it is")]
 
 
 class KeyRole(StrEnum):
@@ -25,7 +25,7 @@ class KeyRole(StrEnum):
 
 def create_key(
     name: Annotated[str, typer.Argument(help="what the key is for")],
-    role: Annotated[KeyRole, typer.Option("--role")] = KeyRole.SUBMIT,
+    role: Annotated[KeyRole, typer.Option("--role", help="what it may do")] = KeyRole.SUBMIT,
     tenant: TenantOption = "default",
     db: DbOption = "",
     as_json: JsonFlag = False,

@@ -23,6 +23,7 @@ ServiceOption = Annotated[
 ApiKeyOption = Annotated[
     str | None, typer.Option("--api-key", envvar="GAF_API_KEY", help="key for the service")
 ]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="at most so many rows")]
 DEFAULT_SERVICE = "http://127.0.0.1:8400"
 SHOWN_ID = 12  # characters of a plan's id in tables; commands take as many in its place
 _WHOLE_ID = 64

@@ -14,6 +14,7 @@ from graph_autofusion.cli.output import (
     SHOWN_ID,
     ApiKeyOption,
     JsonFlag,
+    Limit,
     ServiceOption,
     asking,
     print_json,
@@ -33,7 +34,7 @@ _COLUMNS = ("id", "status", "time", "speedup", "created")
 @app.callback()
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
+    limit: Limit = 50,
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
     as_json: JsonFlag = False,

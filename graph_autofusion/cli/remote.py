@@ -15,6 +15,7 @@ from graph_autofusion.cli.output import (
     SHOWN_ID,
     ApiKeyOption,
     JsonFlag,
+    Limit,
     ServiceOption,
     asking,
     print_json,
@@ -33,6 +34,8 @@ from kernel_gen.records import Budget, JobState, TrialKind
 from kernel_gen.runtime.bundle_format import shown_plan
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
+
+STATES = f"only jobs in this state: {', '.join(JobState)}"
 
 
 def submit(
@@ -178,8 +181,8 @@ def lookup(
 def jobs(
     job_id: Annotated[str | None, typer.Argument(help="one job; all if left out")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="cancel that job")] = False,
-    state: Annotated[str | None, typer.Option("--state", help="only jobs in this state")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
+    state: Annotated[str | None, typer.Option("--state", help=STATES)] = None,
+    limit: Limit = 50,
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,
     as_json: JsonFlag = False,

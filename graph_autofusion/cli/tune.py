@@ -23,8 +23,10 @@ Numerics = Annotated[str, typer.Option("--numerics", help="fast or strict")]
 Dims = Annotated[
     list[str] | None, typer.Option("--dim", help="NAME=SIZE of a dimension that a file only names")
 ]
-Device = Annotated[str, typer.Option("--device", help="cpu, or ascend-sim:910b3 (910b1, 910b4)")]
-What = Annotated[str, typer.Argument(help=subject.HELP)]
+Device = Annotated[
+    str, typer.Option("--device", help="cpu, ascend-sim:910b3 (910b1, 910b4), or ascend:0")
+]
+What = Annotated[str, typer.Argument(metavar="PROGRAM", help=subject.HELP)]
 
 
 def tune(

@@ -17,9 +17,11 @@ import torch
 
 import graph_autofusion as gaf_api
 from db.errors import QuotaExceeded
+from db.schema import Role
 from db.store import Store
 from tests.cli.conftest import Gaf
 from tests.fixtures import samples
+from tests.fixtures.server import Service
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = [sys.executable, "-m", "graph_autofusion.cli"]
@@ -46,6 +48,18 @@ def test_doctor_says_what_to_fix(gaf: Gaf, monkeypatch: pytest.MonkeyPatch) -> N
     (service,) = [row for row in found.json if row["what"] == "service"]
     assert (found.code, service["state"]) == (1, "missing")
     assert "gaf serve" in service["fix"]
+
+
+def test_doctor_asks_a_service_with_the_users_key(
+    gaf: Gaf, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenants = service.store.tenants
+    key = tenants.create_key(tenants.create("default"), "ci", Role.READ)
+    monkeypatch.setenv("GAF_SERVICE", service.url)
+    for given, state, fix in ((key, "ok", ""), ("gaf_none", "missing", "set GAF_API_KEY")):
+        monkeypatch.setenv("GAF_API_KEY", given)
+        (row,) = [row for row in gaf("doctor", "--json").json if row["what"] == "service"]
+        assert (row["state"], row["fix"][: len(fix)]) == (state, fix)
 
 
 def test_database(gaf: Gaf, home: Path) -> None:
@@ -92,7 +106,6 @@ def test_help_lists_the_commands(gaf: Gaf) -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_tune_a_file_and_a_graph(gaf: Gaf, home: Path) -> None:
     (home / "model.py").write_text(FACTORY)
     store = ("--store", f"sqlite:///{home}/store.sqlite", "--trials", 2, "--seconds", 20)
@@ -117,7 +130,6 @@ def test_the_example_has_a_factory(gaf: Gaf, home: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_demo_prints_only_json(home: Path) -> None:
     command = [*SCRIPT, "demo", "--seconds", "5", "--rows", "64"]
     command += ["--output", str(home / "pictures"), "--json"]
@@ -141,7 +153,6 @@ def test_the_script_as_a_process(home: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service(
     home: Path, number: signal.Signals
