@@ -21,10 +21,10 @@ _OWN = re.compile(r"Kernel|Init|Run|Scalar|UpTo|AtMost|Phase\d+Way\d+|Product\d+
 """Names that generated kernels define themselves, beside the functions of the device library."""
 
 
-def _source(name: str) -> KernelSource:
+def _source(name: str, **choices: int | str) -> KernelSource:
     made = lowered(KERNELS[name])
     assert not isinstance(made, Refusal)
-    schedule = schedule_of(made.nest)
+    schedule = schedule_of(made.nest, **choices)
     assert not isinstance(schedule, Refusal)
     return generated(made.nest, schedule, CHIP, _SYMBOL)
 
@@ -39,6 +39,15 @@ def _source(name: str) -> KernelSource:
 )  # fmt: skip
 def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:
     assert compile_warnings(dict(_source(name).files[:3]), tmp_path) == ""
+
+
+def test_loops_declare_what_they_use_alone(tmp_path: Path) -> None:
+    """Weights are read in the last of three walks over a row: only that one has their lanes."""
+    files = dict(_source("layer_norm_tails", walk="steps").files[:3])
+    text = files[f"{_SYMBOL}.cpp"]
+    assert text.count("for (int64_t col0 = 0;") == 3
+    assert text.count("const int32_t cn = ") == 1
+    assert compile_warnings(files, tmp_path) == ""
 
 
 def _wrong(text: str) -> list[str]:

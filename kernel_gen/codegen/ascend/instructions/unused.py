@@ -1,38 +1,42 @@
-"""Declarations of numbers that nothing in a body mentions."""
+"""Declarations of numbers that nothing in their scope mentions."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from kernel_gen.codegen.ascend.instructions.steps import Body, Loop, steps_of
+from kernel_gen.codegen.ascend.instructions.steps import Body, Loop, Step
 
-_DECLARED = re.compile(r"^(?:const )?int(?:32|64)_t (\w+) = ", re.MULTILINE)
+_DECLARED = re.compile(r"(?:const )?int(?:32|64)_t (\w+) = ")
 
 
 def drop_unused(body: Body) -> None:
-    """Removes declarations of numbers that nothing mentions."""
-    while True:
-        text = "\n".join(s.text for s in steps_of(body)) + "\n".join(_heads(body))
-        names = {m[1] for m in _DECLARED.finditer(text)}
-        unused = {n for n in names if len(re.findall(rf"\b{n}\b", text)) == _count(n, text)}
-        if not unused:
-            return
-        _remove(body, unused)
-
-
-def _count(name: str, text: str) -> int:
-    """How often a name is declared (each declaration mentions it once)."""
-    return sum(m[1] == name for m in _DECLARED.finditer(text))
-
-
-def _heads(body: Body) -> list[str]:
-    loops = [item for item in body if isinstance(item, Loop)]
-    return [head for loop in loops for head in (loop.head, *_heads(loop.body))]
-
-
-def _remove(body: Body, names: set[str]) -> None:
-    for item in list(body):
+    """Removes declarations of numbers that nothing mentions in the body after them. Loops may
+    declare the same names for themselves."""
+    for at in reversed(range(len(body))):
+        item = body[at]
         if isinstance(item, Loop):
-            _remove(item.body, names)
-        elif (found := _DECLARED.match(item.text)) and found[1] in names:
-            body.remove(item)
+            drop_unused(item.body)
+        elif (found := _DECLARED.match(item.text)) and not _mentions(
+            found[1], item.text[found.end() :], body[at + 1 :]
+        ):
+            del body[at]
+
+
+def _mentions(name: str, rest: str, items: Sequence[Step | Loop]) -> bool:
+    """Whether `rest`, or the items up to where the name is declared again, mention it."""
+    word = re.compile(rf"\b{name}\b")
+    if word.search(rest):
+        return True
+    for item in items:
+        if isinstance(item, Loop):
+            if _mentions(name, item.head, item.body):
+                return True
+            continue
+        found = _DECLARED.match(item.text)
+        again = found is not None and found[1] == name
+        if word.search(item.text[found.end() :] if found and again else item.text):
+            return True
+        if again:
+            return False
+    return False
