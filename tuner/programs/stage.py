@@ -120,7 +120,10 @@ class ProgramStage:
                 self._contest([self._finalists.entry(framework)])
         champion = self._champion
         if champion is None:
-            raise InvalidInput("no plan of this program runs here: see the job's cover trials")
+            raise InvalidInput(
+                "no plan of this program runs here: give more seconds if no kernel was measured, "
+                "else see the job's cover trials"
+            )
         return Outcome(
             champion.plan,
             champion.measured_us,
