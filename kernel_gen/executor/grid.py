@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from kernel_gen.ir import loopnest
 from kernel_gen.ir.graph import Attrs
 from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce, Store, operands, reduced_axes
 
@@ -43,19 +44,14 @@ def closure(
     number: int,
     known: Callable[[int], bool] = lambda n: False,
     stops: Callable[[int], bool] = lambda n: False,
-) -> set[int]:
+) -> frozenset[int]:
     """The statement and what it is made from, but for what is `known`; operands of what `stops`
     are not looked at."""
-    found: set[int] = set()
-    pending = [number]
-    while pending:
-        n = pending.pop()
-        if n in found or known(n):
-            continue
-        found.add(n)
-        if not stops(n):
-            pending += operands(nest.statements[n])
-    return found
+
+    def reads(n: int) -> list[int]:
+        return [] if stops(n) else [m for m in operands(nest.statements[n]) if not known(m)]
+
+    return loopnest.closure([] if known(number) else [number], reads)
 
 
 def reduce_cut(
@@ -129,7 +125,7 @@ def _cached_sizes(
 
 
 def _cut_size(
-    nest: LoopNest, used: set[int], live: Live, sizes: Mapping[str, int], axis: str
+    nest: LoopNest, used: frozenset[int], live: Live, sizes: Mapping[str, int], axis: str
 ) -> int:
     """The size along `axis` with which values that live on it stay in a cache."""
     here = [n for n in used if axis in live[n]]
@@ -140,7 +136,7 @@ def _cut_size(
 
 
 def _product_size(
-    nest: LoopNest, used: set[int], live: Live, sizes: Mapping[str, int], axis: str
+    nest: LoopNest, used: frozenset[int], live: Live, sizes: Mapping[str, int], axis: str
 ) -> int:
     """The size along an axis of products. The library cuts them itself; what is kept small are
     the copies of their operands. They stay whole where rows along the axis are reduced: each

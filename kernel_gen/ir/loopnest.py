@@ -18,7 +18,7 @@ Example, softmax over the last axis of x[i0, i1]:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -236,6 +236,22 @@ def operands(statement: Statement) -> tuple[int, ...]:
             return (statement.lhs, statement.rhs)
         case _:
             return tuple(sorted({n for index in indices(statement) for n in index.statements()}))
+
+
+def closure(
+    roots: Iterable[int], reads: Callable[[int], Iterable[int]], stop: Container[int] = ()
+) -> frozenset[int]:
+    """`roots` and all that they are made from, told by what each one `reads`; nothing behind those
+    in `stop`."""
+    found: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found.add(number)
+            if number not in stop:
+                waiting += reads(number)
+    return frozenset(found)
 
 
 def reduced_axes(statements: Iterable[object]) -> frozenset[str]:

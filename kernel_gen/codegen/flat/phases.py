@@ -20,9 +20,11 @@ walked: column sums then share one read of the input with row sums, and with eac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kernel_gen.codegen.flat.linear import FlatNest, FlatStore, flat_operands
+from kernel_gen.ir import loopnest
 from kernel_gen.ir.loopnest import Contract, Reduce
 
 
@@ -79,17 +81,11 @@ def reductions(nest: FlatNest) -> tuple[int, ...]:
     return tuple(i for i, s in enumerate(nest.statements) if isinstance(s, Reduce | Contract))
 
 
-def closure(nest: FlatNest, roots: list[int], stop: frozenset[int]) -> frozenset[int]:
+def closure(
+    nest: FlatNest, roots: Iterable[int], stop: frozenset[int] = frozenset()
+) -> frozenset[int]:
     """Statements that `roots` need, themselves included; nothing beyond those in `stop`."""
-    found: set[int] = set()
-    todo = list(roots)
-    while todo:
-        statement = todo.pop()
-        if statement not in found:
-            found.add(statement)
-            if statement not in stop:
-                todo += flat_operands(nest.statements[statement])
-    return frozenset(found)
+    return loopnest.closure(roots, lambda s: flat_operands(nest.statements[s]), stop)
 
 
 def stage_roots(nest: FlatNest, stage: Stage) -> list[int]:
@@ -119,96 +115,91 @@ def store_axes(nest: FlatNest, position: int) -> frozenset[str]:
 def plan_phases(nest: FlatNest, crossed: frozenset[int] = frozenset()) -> tuple[Phase, ...]:
     """Phases in execution order that compute every store of the nest; the reductions in `crossed`
     are taken in while other rows are walked."""
-    live = nest.statement_axes()
-    drafts: list[_Draft] = []
-    at: dict[int, int] = {}
-    stops = frozenset(reductions(nest))
-    for r in sorted(stops):
-        _place_reduction(nest, r, drafts, at, stops, live, crossed=r in crossed)
+    planner = _Planner(nest)
+    for r in reductions(nest):
+        planner.place_reduction(r, crossed=r in crossed)
     for k in range(len(nest.stores)):
-        _place_store(nest, k, drafts, at, stops)
-    return tuple(_finished(nest, drafts, i, at) for i in range(len(drafts)))
+        planner.place_store(k)
+    return planner.phases()
 
 
-def _needs(nest: FlatNest, roots: list[int], stops: frozenset[int]) -> frozenset[int]:
-    return closure(nest, roots, stops) & stops
+class _Planner:
+    """Drafts of phases in execution order. Each reduction and store goes into the first of them
+    that walks its rows after whatever it reads is known."""
 
+    def __init__(self, nest: FlatNest) -> None:
+        self._nest = nest
+        self._live = nest.statement_axes()
+        self._stops = frozenset(reductions(nest))
+        self._drafts: list[_Draft] = []
+        self._at: dict[int, int] = {}  # reduction -> draft
 
-def _place_reduction(
-    nest: FlatNest,
-    r: int,
-    drafts: list[_Draft],
-    at: dict[int, int],
-    stops: frozenset[int],
-    live: tuple[frozenset[str], ...],
-    *,
-    crossed: bool,
-) -> None:
-    statement = nest.statements[r]
-    assert isinstance(statement, Reduce | Contract)
-    operands = list(flat_operands(statement))
-    needs = _needs(nest, operands, stops)
-    inner = frozenset(statement.axes)
-    outer = frozenset().union(*(live[s] for s in operands)) - inner
-    if crossed:
-        inner, outer = outer, inner
+    def _needs(self, roots: list[int]) -> frozenset[int]:
+        """The reductions that statements read, themselves among them."""
+        return closure(self._nest, roots, self._stops) & self._stops
 
-    def after(d: int) -> int:
-        """The first draft that may read reduction `d`: its own if that walks the same rows."""
-        draft = drafts[at[d]]
-        same = (draft.inner, draft.outer) == (inner, outer) and d in draft.reduces
-        return at[d] + (not same)
+    def place_reduction(self, r: int, *, crossed: bool) -> None:
+        statement = self._nest.statements[r]
+        assert isinstance(statement, Reduce | Contract)
+        operands = list(flat_operands(statement))
+        needs = self._needs(operands)
+        inner = frozenset(statement.axes)
+        outer = frozenset().union(*(self._live[s] for s in operands)) - inner
+        if crossed:
+            inner, outer = outer, inner
+        low = max((self._readable(d, inner, outer) for d in needs), default=0)
+        fits = [d.inner == inner and d.outer == outer for d in self._drafts]
+        place = next((i for i in range(low, len(fits)) if fits[i]), len(fits))
+        if place == len(fits):
+            self._drafts.append(_Draft(inner, outer))
+        draft = self._drafts[place]
+        (draft.crosses if crossed else draft.reduces)[r] = draft.depth_after(needs)
+        self._at[r] = place
 
-    low = max(map(after, needs), default=0)
-    fits = [d.inner == inner and d.outer == outer for d in drafts]
-    place = next((i for i in range(low, len(drafts)) if fits[i]), len(drafts))
-    if place == len(drafts):
-        drafts.append(_Draft(inner, outer))
-    draft = drafts[place]
-    (draft.crosses if crossed else draft.reduces)[r] = draft.depth_after(needs)
-    at[r] = place
+    def _readable(self, r: int, inner: frozenset[str], outer: frozenset[str]) -> int:
+        """The first draft that may read reduction `r`: its own if that walks the same rows."""
+        draft = self._drafts[self._at[r]]
+        same = (draft.inner, draft.outer) == (inner, outer) and r in draft.reduces
+        return self._at[r] + (not same)
 
+    def place_store(self, k: int) -> None:
+        axes = store_axes(self._nest, k)
+        needs = self._needs(store_operands(self._nest.stores[k]))
+        after = (self._at[d] + (d in self._drafts[self._at[d]].crosses) for d in needs)
+        for draft in self._drafts[max(after, default=0) :]:
+            in_row = not axes & draft.inner
+            if axes - draft.inner == draft.outer and (in_row or draft.inner <= axes):
+                depth = draft.depth_after(needs)
+                if in_row and draft.inner:
+                    draft.row_stores[k] = max(depth - 1, 0)
+                elif draft.inner:
+                    draft.stores[k] = depth
+                else:
+                    draft.row_stores[k] = 0
+                return
+        self._drafts.append(_Draft(frozenset(), axes, row_stores={k: 0}))
 
-def _place_store(
-    nest: FlatNest, k: int, drafts: list[_Draft], at: dict[int, int], stops: frozenset[int]
-) -> None:
-    axes = store_axes(nest, k)
-    needs = _needs(nest, store_operands(nest.stores[k]), stops)
-    low = max((at[d] + (d in drafts[at[d]].crosses) for d in needs), default=0)
-    for draft in drafts[low:]:
-        in_row = not axes & draft.inner
-        if axes - draft.inner == draft.outer and (in_row or draft.inner <= axes):
-            depth = draft.depth_after(needs)
-            if in_row and draft.inner:
-                draft.row_stores[k] = max(depth - 1, 0)
-            elif draft.inner:
-                draft.stores[k] = depth
-            else:
-                draft.row_stores[k] = 0
-            return
-    drafts.append(_Draft(frozenset(), axes, row_stores={k: 0}))
+    def phases(self) -> tuple[Phase, ...]:
+        return tuple(self._phase(i) for i in range(len(self._drafts)))
 
-
-def _finished(nest: FlatNest, drafts: list[_Draft], i: int, at: dict[int, int]) -> Phase:
-    draft = drafts[i]
-    parts = (draft.reduces, draft.stores, draft.row_stores, draft.crosses)
-    depths = [depth for part in parts for depth in part.values()]
-    stages = tuple(
-        Stage(*(tuple(k for k, d in part.items() if d == depth) for part in parts))
-        for depth in range(max(depths) + 1)
-    )
-    stops = frozenset(reductions(nest))
-    later: set[int] = set()
-    for draft_after in drafts[i + 1 :]:
-        stage = Stage(
-            (*draft_after.reduces, *draft_after.crosses),
-            (*draft_after.stores, *draft_after.row_stores),
+    def _phase(self, i: int) -> Phase:
+        draft = self._drafts[i]
+        parts = (draft.reduces, draft.stores, draft.row_stores, draft.crosses)
+        depths = [depth for part in parts for depth in part.values()]
+        stages = tuple(
+            Stage(*(tuple(k for k, d in part.items() if d == depth) for part in parts))
+            for depth in range(max(depths) + 1)
         )
-        later |= _needs(nest, stage_roots(nest, stage), stops)
-    order = [a.name for a in nest.axes]
-    return Phase(
-        tuple(a for a in order if a in draft.outer),
-        tuple(a for a in order if a in draft.inner),
-        stages,
-        tuple(r for r in (*draft.reduces, *draft.crosses) if r in later),
-    )
+        later = frozenset().union(*(self._read_by(after) for after in self._drafts[i + 1 :]))
+        order = [a.name for a in self._nest.axes]
+        return Phase(
+            tuple(a for a in order if a in draft.outer),
+            tuple(a for a in order if a in draft.inner),
+            stages,
+            tuple(r for r in (*draft.reduces, *draft.crosses) if r in later),
+        )
+
+    def _read_by(self, draft: _Draft) -> frozenset[int]:
+        """The reductions whose results a draft reads, its own among them."""
+        whole = Stage((*draft.reduces, *draft.crosses), (*draft.stores, *draft.row_stores))
+        return self._needs(stage_roots(self._nest, whole))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.attention.frame import Frame, linear_position
-from kernel_gen.codegen.cpu.attention.problem import Problem, ancestors
+from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, Linear
+from kernel_gen.codegen.flat.phases import closure
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Mod
 
 
@@ -111,7 +112,7 @@ def key_function(frame: Frame) -> str:
 
 def _runs_along(nest: FlatNest, root: int, axis: str, other: str) -> bool:
     """Whether loads behind a statement walk `axis` with stride one, and none `other`."""
-    loads = [s for i in ancestors(nest, root) if isinstance(s := nest.statements[i], FlatLoad)]
+    loads = [s for i in closure(nest, [root]) if isinstance(s := nest.statements[i], FlatLoad)]
     along = any(load.at.coeff(axis).const == 1 for load in loads)
     return along and not any(load.at.coeff(other).const == 1 for load in loads)
 

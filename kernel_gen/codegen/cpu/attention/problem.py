@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.attention.visible import Limit, limits
 from kernel_gen.codegen.cpu.axes import elems
-from kernel_gen.codegen.flat.linear import FlatNest, flat_operands, flatten
+from kernel_gen.codegen.flat.linear import FlatNest, flatten
+from kernel_gen.codegen.flat.phases import closure, reductions, store_axes
 from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
@@ -204,29 +205,9 @@ def _odd_axes(
     names = [name for group in groups for name in group]
     if sorted(names) != sorted(axis.name for axis in nest.axes) or len(groups[-1]) != 1:
         return Refusal("attention-axes", "the axes of queries, keys and values do not part")
-    live = nest.statement_axes()
-    for store in nest.stores:
-        if own_axes_of_store(store.at.axes(), live[store.statement]) != written:
-            return Refusal("attention-output", "an output is not an element for each result")
+    if any(store_axes(nest, k) != written for k in range(len(nest.stores))):
+        return Refusal("attention-output", "an output is not an element for each result")
     return None
-
-
-def own_axes_of_store(indexed: frozenset[str], held: frozenset[str]) -> frozenset[str]:
-    """Axes over which a store runs."""
-    return indexed | held
-
-
-def ancestors(nest: FlatNest, root: int, stop: frozenset[int] = frozenset()) -> set[int]:
-    """Statements behind `root`, itself included; none behind those in `stop`."""
-    found: set[int] = set()
-    waiting = [root]
-    while waiting:
-        position = waiting.pop()
-        if position not in found:
-            found.add(position)
-            if position not in stop:
-                waiting += flat_operands(nest.statements[position])
-    return found
 
 
 def _mixed_stages(
@@ -239,16 +220,16 @@ def _mixed_stages(
     softmax: _Softmax,
 ) -> Refusal | None:
     """Each stage may read what the stage before made and loads; reductions are the softmax's."""
-    reductions = {i for i, s in enumerate(nest.statements) if isinstance(s, Reduce | Contract)}
-    if reductions != {first, second, softmax.top, softmax.total}:
+    found = frozenset(reductions(nest))
+    if found != {first, second, softmax.top, softmax.total}:
         return Refusal("attention-reduction", "there are reductions besides those of the softmax")
     stages = [(root, frozenset[int]()) for root in (query, key, value)]
     stages.append((softmax.scores, frozenset({first})))
     stages += [(store.statement, frozenset({second})) for store in nest.stores]
     for root, stop in stages:
-        if ancestors(nest, root, stop) & reductions - stop:
+        if closure(nest, [root], stop) & found - stop:
             return Refusal("attention-reads", "a stage reads the results of another one")
-    types = {nest.statements[i].dtype for i in (*reductions, softmax.scores, query, key, value)}
+    types = {nest.statements[i].dtype for i in (*found, softmax.scores, query, key, value)}
     if len(types) != 1 or types.isdisjoint(_FLOATS):
         return Refusal("attention-types", "products and softmax are computed in several types")
     return None

@@ -14,6 +14,7 @@ from kernel_gen.codegen.cpu.matmul.tiling import Tiling
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, value_type
 from kernel_gen.codegen.flat.linear import FlatLoad
+from kernel_gen.codegen.flat.phases import closure
 from kernel_gen.ir.loopnest import Axis
 
 
@@ -122,11 +123,8 @@ class Frame(Functions):
         return any(load.at.coeff(a.name).const == stride for load in loads for a in axes[-1:])
 
     def _loads_behind(self, root: int) -> list[FlatLoad]:
-        from kernel_gen.codegen.cpu.matmul.problem import ancestors
-
-        statements = (
-            self.emitter.nest.statements[p] for p in ancestors(self.problem.nest, (root,))
-        )
+        nest = self.emitter.nest
+        statements = (nest.statements[p] for p in sorted(closure(nest, [root])))
         return [s for s in statements if isinstance(s, FlatLoad)]
 
 

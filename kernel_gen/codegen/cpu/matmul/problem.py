@@ -23,6 +23,7 @@ from kernel_gen.ir.loopnest import (
     Load,
     LoopNest,
     Reduce,
+    closure,
     operands,
 )
 
@@ -145,16 +146,7 @@ def ancestors(
     nest: LoopNest, roots: tuple[int, ...], stop: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
     """Positions of `roots` and all they read, ascending; does not look behind `stop`."""
-    found: set[int] = set()
-    open_ = list(roots)
-    while open_:
-        position = open_.pop()
-        if position in found:
-            continue
-        found.add(position)
-        if position not in stop:
-            open_.extend(operands(nest.statements[position]))
-    return tuple(sorted(found))
+    return tuple(sorted(closure(roots, lambda p: operands(nest.statements[p]), stop)))
 
 
 REDUCTIONS = ("sum", "prod", "amax", "amin")
