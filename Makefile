@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PACKAGES := kernel_gen cost_models db tuner service graph_autofusion
 SOURCES := $(PACKAGES) benchmarks examples tests
+# Two cores are busy with three workers: a quarter of their time is waiting for other processes.
+TEST := $(BIN)/python -m pytest tests -n 3 --dist loadgroup
 export RAY_USAGE_STATS_ENABLED := 0
 # Tests and searches start many Python processes; each would compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -37,14 +39,13 @@ demo: $(STAMP) ## tune the example over the service and show what came of it
 	@$(BIN)/gaf demo
 
 test: $(STAMP) ## all tests, fast ones first
-	$(BIN)/python -m pytest tests -n 2 --dist loadgroup $(PYTEST_ARGS)
+	$(TEST) $(PYTEST_ARGS)
 
 test-times: $(STAMP) ## all tests; rewrites what tests/units.py knows of their times
-	$(BIN)/python -m pytest tests -n 2 --dist loadgroup --record-seconds tests/unit_seconds.json \
-	  $(PYTEST_ARGS)
+	$(TEST) --record-seconds tests/unit_seconds.json $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## what takes less than a minute
-	$(BIN)/python -m pytest tests -n 2 --dist loadgroup -m "not ray and not browser and not postgres and not slow"
+	$(TEST) -m "not ray and not browser and not postgres and not slow"
 
 check: $(STAMP) ## lint, types, layers
 	$(BIN)/ruff format --check $(SOURCES)

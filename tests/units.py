@@ -20,7 +20,6 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 _LATE = ("postgres", "browser", "slow", "ray")
-_WAITS = "ray"  # mostly for processes to start and searches to end: beside all the others
 _FILE = "gaf_units"
 _SECONDS = Path(__file__).with_name("unit_seconds.json")  # of `make test-times`
 _RECORDED = 1.0  # seconds of a unit that is worth a line there
@@ -125,10 +124,10 @@ def _order(
         guessed[units[item.nodeid]] += _SLOW if item.get_closest_marker("slow") else _PLAIN
     late = {units[item.nodeid] for item in items if _rank(item)}
 
-    def key(item: pytest.Item) -> tuple[bool, bool, float]:
+    def key(item: pytest.Item) -> tuple[bool, float]:
         unit = units[item.nodeid]
         took = seconds.get(unit, guessed[unit])
-        return unit != _WAITS, unit in late, -took if unit in late else 0.0
+        return unit in late, -took if unit in late else 0.0
 
     return key
 

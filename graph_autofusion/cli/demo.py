@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +28,7 @@ from graph_autofusion.client import Client
 from graph_autofusion.progress import tuning_progress, waiting
 from graph_autofusion.report import unfused_lines
 from kernel_gen.errors import GafError, Unavailable
+from kernel_gen.ir.graph import Graph
 from kernel_gen.lifetime.parent import end_with_parent
 from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.records import Budget
@@ -49,9 +50,14 @@ def demo(
         _say(console, f"{busy}: times will be noisy, and less is tried")
     with Scratch("demo") as folder:
         store = f"sqlite:///{folder}/service.sqlite"
-        with _service(store, folder / "service.log") as url:
+        with _service(store, folder / "service.log") as (url, await_ready):
+            with waiting("starting a service"):
+                graph = _program(rows)  # beside the service, which takes as long to start
+                await_ready()
             _say(console, f"service on {url}")
-            facts = _tune_and_deploy(console, url, folder, Budget(seconds), rows, output)
+            job = _tuned(console, url, graph, Budget(seconds))
+            facts = _deployed(console, url, folder, rows, output)
+            facts |= {"job": job, "dashboard": url}
             if as_json:
                 print_json(facts)
             _show(console, facts)
@@ -62,14 +68,15 @@ def demo(
                 _say(console, f"dashboard: {url}, which stops now (no terminal)")
 
 
-def _tune_and_deploy(
-    console: Console, url: str, folder: Path, budget: Budget, rows: int, output: Path
-) -> dict[str, Any]:
+def _program(rows: int) -> Graph:
     from graph_autofusion.capturing import capture
     from graph_autofusion.cli.demo_model import build
 
-    model, x = build(rows)
-    graph = capture(model, x)
+    return capture(*build(rows))
+
+
+def _tuned(console: Console, url: str, graph: Graph, budget: Budget) -> str:
+    """The id of the job that has found the plan."""
     with Client(url) as client:
         job = client.submit(graph, budget=budget)
         _say(console, f"submitted as job {job.id}, tuning for {budget.seconds:.0f} s")
@@ -77,10 +84,14 @@ def _tune_and_deploy(
             for event in job.events():
                 on_event(event)
         job.wait(_STOP_SECONDS)
+    return job.id
+
+
+def _deployed(console: Console, url: str, folder: Path, rows: int, output: Path) -> dict[str, Any]:
+    """What the plan does, as a second process sees it."""
     _say(console, "fetching the plan in a second process")
     with waiting("running the plan"):
-        facts = _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", rows, output)
-    return {**facts, "job": job.id, "dashboard": url}
+        return _deploy(url, f"sqlite:///{folder}/deploy/store.sqlite", rows, output)
 
 
 def _deploy(url: str, store: str, rows: int, output: Path) -> dict[str, Any]:
@@ -94,8 +105,9 @@ def _deploy(url: str, store: str, rows: int, output: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _service(store: str, log: Path) -> Iterator[str]:
-    """A service of our own; it is stopped at the end, whatever happens, SIGKILL included."""
+def _service(store: str, log: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """A service of our own, its address, and how to wait until it has a device; it is stopped at
+    the end, whatever happens, SIGKILL included."""
     parent, port = os.getpid(), _free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "graph_autofusion.cli", "serve", "--db", store]
@@ -110,9 +122,7 @@ def _service(store: str, log: Path) -> Iterator[str]:
             preexec_fn=lambda: end_with_parent(parent),
         )
         try:
-            with waiting("starting a service"):
-                _await_ready(child, url, log)
-            yield url
+            yield url, lambda: _await_ready(child, url, log)
         finally:
             _stop(child)
 

@@ -25,7 +25,7 @@ def _many(isa: str, first: int, count: int) -> list[ParameterSet]:
     [
         pytest.param("x86-64-v3", range(3), id="few"),
         *_many("x86-64", 100, 8),
-        *_many("x86-64-v3", 200, 16),
+        *_many("x86-64-v3", 200, 8),
         *_many("x86-64-v4", 300, 8),
     ],
 )

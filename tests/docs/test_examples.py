@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 LITTLE = {"simple_fusion": ("--rows", "64")}
 
-pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

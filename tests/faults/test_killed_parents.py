@@ -16,7 +16,7 @@ import pytest
 
 from kernel_gen.lifetime.scratch import sweep
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 OPTIMIZE = """
 import sys, torch

@@ -22,7 +22,7 @@ from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
 from tests.tuner.tuner_jobs import add_relu_graph
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray"), pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 
 

@@ -106,7 +106,6 @@ def _tuned_once_and_then_known(local: Local) -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_an_interrupted_search_keeps_its_trials(local: Local) -> None:
     process, reader = local.start(add_relu_graph(1 << 16), Budget(600.0))
     with os.fdopen(reader) as lines:
