@@ -24,6 +24,7 @@ from kernel_gen.frontend.captured import (
 )
 from kernel_gen.frontend.exporting import (
     FunctionModule,
+    NotExported,
     as_module,
     decompose,
     decompositions,
@@ -67,11 +68,11 @@ def capture(
 def _capture(
     model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
 ) -> Captured:
-    program = export(as_module(model), args, kwargs, dynamic_shapes)
     is_function = isinstance(model, FunctionModule) or not isinstance(model, torch.nn.Module)
-    plain = is_function and not kwargs and dynamic_shapes is None
-    if plain and transforms_gradients(program):
-        program = export(written_out(model, args), args, kwargs)
+    if is_function and not kwargs and dynamic_shapes is None:
+        program = _exported_function(model, args)
+    else:
+        program = export(as_module(model), args, kwargs, dynamic_shapes)
     literals, layouts = literal_names(program.graph), result_layouts(program)
     try:
         state = _read_fully(program, literals)
@@ -80,6 +81,23 @@ def _capture(
         raise UnsupportedModel(f"the model does not fit the graph's limits: {error}") from error
     finally:
         release(program)
+
+
+def _exported_function(
+    function: Callable[..., Any], args: tuple[Any, ...]
+) -> torch.export.ExportedProgram:
+    """torch.export wraps up gradients (`torch.func.grad`, `vjp`) or fails on them (`jacrev`, an
+    attention's); traced as it runs, the function holds their operators."""
+    try:
+        program = export(as_module(function), args, {})
+    except NotExported as refusal:
+        try:
+            return export(written_out(function, args), args, {})
+        except UnsupportedModel:
+            raise refusal from None
+    return (
+        export(written_out(function, args), args, {}) if transforms_gradients(program) else program
+    )
 
 
 def split_inputs(

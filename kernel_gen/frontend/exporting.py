@@ -29,6 +29,10 @@ _KEEP = re.compile(
 )
 
 
+class NotExported(UnsupportedModel):
+    """torch.export refuses the model; the message holds its reason."""
+
+
 class FunctionModule(nn.Module):
     """A plain function as a module."""
 
@@ -84,7 +88,7 @@ def export(
     except Exception as error:
         if isinstance(error, UnsupportedModel):
             raise
-        raise UnsupportedModel(
+        raise NotExported(
             f"torch.export cannot capture {type(module).__name__}: "
             f"{type(error).__name__}: {_first_lines(str(error))}"
         ) from error
@@ -211,15 +215,23 @@ def transforms_gradients(program: torch.export.ExportedProgram) -> bool:
 def written_out(function: Callable[..., Any], args: tuple[Any, ...]) -> nn.Module:
     """The function with its gradients as operators of their own, at the shapes of `args`.
 
-    Tensors that it holds become constants. Raises UnsupportedModel with torch's reason.
+    Tensors that it holds become constants. Raises UnsupportedModel with torch's reason, as for a
+    function that decides by values.
     """
+    module = as_module(function)
     try:
-        with _quiet(), torch.no_grad():
-            return make_fx(function)(*args)
+        with _quiet(), torch.no_grad(), noticed_writes(module) as written:
+            # Fake tensors have no values to decide by: `.numpy()` of real ones would be a constant.
+            trace = make_fx(
+                lambda *given: module(*given), tracing_mode="fake", _allow_non_fake_inputs=True
+            )
+            made = trace(*args)
     except Exception as error:
         raise UnsupportedModel(
             f"torch cannot write the gradients out: {_first_lines(str(error))}"
         ) from error
+    _refuse_writes(type(module).__name__, set(written))
+    return made
 
 
 def literal_names(graph: fx.Graph) -> frozenset[str]:

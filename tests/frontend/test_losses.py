@@ -74,3 +74,48 @@ def test_gradients_of_modules_are_refused_with_the_reason() -> None:
 
     with pytest.raises(UnsupportedModel, match="torch"):
         capture(Gradient(), (LOGITS, TARGET))
+
+
+def attention_loss(q: Tensor, k: Tensor) -> Tensor:
+    return ((q @ k.mT).softmax(-1) @ k).square().sum()
+
+
+# torch.export fails on them: it meets the wrapped tensors of torch.func where it looks at storages.
+WRAPPED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "attention": (torch.func.grad(attention_loss), (IMAGE[0][0], IMAGE[0][1])),
+    "jacobian": (torch.func.jacrev(lambda x, w: torch.tanh(w @ x)), (WEIGHT, LOGITS)),
+    "hessian": (torch.func.hessian(lambda x: (x**3).sum()), (LOGITS[0],)),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_gradients_that_torch_export_fails_on(name: str) -> None:
+    gradient, args = WRAPPED[name]
+    assert_as_eager(gradient, args, exact=False)
+
+
+def loss_by_sign(x: Tensor) -> Tensor:
+    return x.square().sum() if x.sum() > 0 else x.sum()
+
+
+def loss_through_numpy(x: Tensor) -> Tensor:
+    return x.square().sum() * float(x.detach().numpy().max())
+
+
+@pytest.mark.parametrize("loss", [loss_by_sign, loss_through_numpy])
+def test_a_gradient_that_decides_by_values_is_refused(loss: Callable[..., Tensor]) -> None:
+    with pytest.raises(UnsupportedModel, match=r"torch\.export cannot"):
+        capture(torch.func.grad(loss), (LOGITS,))
+    with pytest.raises(UnsupportedModel, match=r"torch\.export cannot"):
+        capture(lambda x: (loss(x), x + 1), (LOGITS,))
+
+
+def test_a_gradient_that_writes_to_its_arguments_is_refused() -> None:
+    seen: list[Tensor] = []
+
+    def noted(x: Tensor, into: list[Tensor]) -> Tensor:
+        into.append(x)
+        return torch.func.grad(attention_loss)(x, x)
+
+    with pytest.raises(UnsupportedModel):
+        capture(noted, (IMAGE[0][0], seen))
