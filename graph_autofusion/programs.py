@@ -7,7 +7,6 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -200,12 +199,12 @@ class Programs:
             if found.cache == "fallback" and not found.is_asked_for:
                 self._notices.once(found.reason)
             return
-        report = report_of(plan, found.cache, tuned_now=found.cache == "tuned")
+        tuned_now = found.cache == "tuned"
+        report = report_of(plan, found.cache, tuned_now=tuned_now, note=found.reason)
         program.plan, program.report = plan, report
-        if why := why_unused(plan):
-            program.report = replace(report, reason=f"no gain, the model runs itself: {why}")
-            if plan.is_unmeasured and found.cache == "tuned":
-                self._notices.once(f"{why} ({found.reason})" if found.reason else why)
+        if report.reason:
+            if plan.is_unmeasured and tuned_now:
+                self._notices.once(report.reason)
         elif reason := self._bind(program):
             raise InvalidInput(f"the plan does not fit the model's weights: {reason}")
 

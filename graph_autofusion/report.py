@@ -92,14 +92,18 @@ def _counted(ops: Counter[str]) -> str:
     return ", ".join(op if count == 1 else f"{op} ×{count}" for op, count in ops.items())
 
 
-def report_of(plan: Plan, cache: str, *, tuned_now: bool = False) -> FusionReport:
+def report_of(plan: Plan, cache: str, *, tuned_now: bool = False, note: str = "") -> FusionReport:
     """The report of a plan that came from `cache`.
 
     Trials and tuning time are those of this process: 0 unless it has just tuned (`tuned_now`).
+    `note` says what may have kept its search from a gain.
     """
-    summary = plan.summary
+    summary, why = plan.summary, why_unused(plan)
+    if why:
+        why = f"no gain, the model runs itself: {why}" + (f" ({note})" if note else "")
     return FusionReport(
         cache=cache,
+        reason=why,
         key=str(plan.key),
         fusion_rate=Sharing(plan.program, plan.layout.folded).rate(plan.cover.groups),
         groups=_groups(plan),

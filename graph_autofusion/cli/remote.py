@@ -35,7 +35,11 @@ from kernel_gen.runtime.bundle_format import shown_plan
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 
-STATES = f"only jobs in this state: {', '.join(JobState)}"
+_STATES = f"only jobs in this state: {', '.join(JobState)}"
+
+
+def _states() -> list[str]:
+    return [str(state) for state in JobState]
 
 
 def submit(
@@ -181,7 +185,9 @@ def lookup(
 def jobs(
     job_id: Annotated[str | None, typer.Argument(help="one job; all if left out")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="cancel that job")] = False,
-    state: Annotated[str | None, typer.Option("--state", help=STATES)] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help=_STATES, autocompletion=_states)
+    ] = None,
     limit: Limit = 50,
     service: ServiceOption = DEFAULT_SERVICE,
     api_key: ApiKeyOption = None,

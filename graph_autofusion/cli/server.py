@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from graph_autofusion.cli.database import DbOption, need_server
 from graph_autofusion.cli.output import JsonFlag, print_line, print_result
+from graph_autofusion.cli.tune import DEVICES
 from graph_autofusion.paths import default_store
 from graph_autofusion.progress import waiting
 
@@ -24,7 +26,12 @@ def serve(
     worker: Annotated[bool, typer.Option(help="embed a worker on this machine")] = True,
     driver: Annotated[bool, typer.Option(help="run a job driver")] = True,
     device: Annotated[
-        list[str] | None, typer.Option("--device", help="whose jobs are run; may be repeated [cpu]")
+        list[str] | None,
+        typer.Option(
+            "--device",
+            help="whose jobs are run; may be repeated [cpu]",
+            autocompletion=lambda: DEVICES,
+        ),
     ] = None,
 ) -> None:
     """Serve REST and dashboard, with a job driver and a worker of this machine."""
@@ -35,20 +42,26 @@ def serve(
 
     devices = [checked_device(name) for name in device or ("cpu",)]
     settings = Settings(db=db or default_store(), host=host, port=port)
-    run(
-        settings,
-        worker=worker,
-        driver=driver,
-        devices=devices,
-        on_ready=lambda url: print_line(f"listening on {url}"),
-    )
+    with ExitStack() as starting:
+        starting.enter_context(waiting("starting"))
+
+        def on_ready(url: str) -> None:
+            starting.close()
+            print_line(f"listening on {url}")
+
+        run(settings, worker=worker, driver=driver, devices=devices, on_ready=on_ready)
 
 
 def driver(
     db: DbOption = "",
     worker: Annotated[bool, typer.Option(help="start a worker of its own")] = True,
     device: Annotated[
-        str, typer.Option("--device", help="whose jobs it runs: cpu, or ascend-sim:910b3")
+        str,
+        typer.Option(
+            "--device",
+            help="whose jobs it runs: cpu, or ascend-sim:910b3",
+            autocompletion=lambda: DEVICES,
+        ),
     ] = "cpu",
     address: Annotated[
         str | None, typer.Option(envvar="RAY_ADDRESS", help="Ray cluster, with --no-worker")
@@ -58,6 +71,7 @@ def driver(
     need_server()
     from tuner.driver import main
 
+    print_line(f"running jobs of {device} until stopped")
     arguments = ["--db", db or default_store(), "--worker" if worker else "--no-worker"]
     arguments += ["--device", device]
     raise typer.Exit(main([*arguments, *(["--address", address] if address else [])]))

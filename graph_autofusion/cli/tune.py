@@ -19,13 +19,15 @@ from kernel_gen.records import Budget
 Seconds = Annotated[float, typer.Option("--seconds", help="budget of the search")]
 Trials = Annotated[int | None, typer.Option("--trials", help="most trials to run")]
 Rules = Annotated[str | None, typer.Option("--rules", help="YAML file of fusion rules")]
-Numerics = Annotated[str, typer.Option("--numerics", help="fast or strict")]
+_NUMERICS, DEVICES = ["fast", "strict"], ["cpu", "ascend-sim:910b3", "ascend:0"]  # for completion
+Numerics = Annotated[
+    str, typer.Option("--numerics", help="fast or strict", autocompletion=lambda: _NUMERICS)
+]
 Dims = Annotated[
     list[str] | None, typer.Option("--dim", help="NAME=SIZE of a dimension that a file only names")
 ]
-Device = Annotated[
-    str, typer.Option("--device", help="cpu, ascend-sim:910b3 (910b1, 910b4), or ascend:0")
-]
+_DEVICE_HELP = "cpu, ascend-sim:910b3 (910b1, 910b4), or ascend:0"
+Device = Annotated[str, typer.Option("--device", help=_DEVICE_HELP, autocompletion=lambda: DEVICES)]
 What = Annotated[str, typer.Argument(metavar="PROGRAM", help=subject.HELP)]
 
 
@@ -57,7 +59,8 @@ def tune(
     resolution = Resolver(options).resolve(graph, lambda plan: False)
     if resolution.plan is None:
         raise Unavailable(resolution.reason)
-    report = report_of(resolution.plan, resolution.cache, tuned_now=resolution.cache == "tuned")
+    cache, tuned_now = resolution.cache, resolution.cache == "tuned"
+    report = report_of(resolution.plan, cache, tuned_now=tuned_now, note=resolution.reason)
     if as_json:
         print(json.dumps(json.loads(report.to_json()), indent=1))
     else:

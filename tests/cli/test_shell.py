@@ -29,6 +29,9 @@ DOCUMENTED = (ROOT / "docs" / "cli.md").read_text()
         ("gaf db up", "upgrade"),
         ("gaf plans re", "revoke"),
         ("gaf serve --dev", "--device"),
+        ("gaf serve --device c", "cpu"),
+        ("gaf jobs --state run", "running"),
+        ("gaf tune --numerics st", "strict"),
     ],
 )
 def test_bash_completes_commands_and_options(words: str, expected: str) -> None:

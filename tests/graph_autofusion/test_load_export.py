@@ -122,6 +122,9 @@ def test_print_graph_says_first_that_a_slower_plan_is_not_used(plan: Plan) -> No
     assert lines[0].startswith("not used, no gain: gaf.optimize runs the model itself, as the plan")
     assert "fusion rate 100%, 20.0 ms by the framework, 3.00 s by the plan" in lines
     assert "speedup" not in "".join(lines)
+    report = report_of(dataclasses.replace(plan, summary=summary), "tuned", note="busy")
+    assert report.reason.startswith("no gain, the model runs itself: the plan is not faster")
+    assert report.reason.endswith(" (busy)")
 
 
 def test_print_graph_counts_nothing_as_fused_that_the_framework_runs(
