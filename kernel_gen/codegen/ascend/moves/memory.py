@@ -10,7 +10,7 @@ from kernel_gen.codegen.ascend.instructions.scalar_work import ScalarWork
 from kernel_gen.codegen.ascend.instructions.steps import SPACED, Lanes, Value
 from kernel_gen.codegen.ascend.instructions.writer import HELD, Writer, literal
 from kernel_gen.codegen.ascend.moves.addresses import Place
-from kernel_gen.codegen.ascend.moves.clipped import clipped_copy, clips, tile_shape
+from kernel_gen.codegen.ascend.moves.clipped import Clip, tile_shape
 from kernel_gen.codegen.ascend.moves.indices import LANE_OF, Indices, TileReads
 from kernel_gen.codegen.flat.linear import FlatLoad
 from kernel_gen.ir.arrays import numpy_dtype
@@ -42,10 +42,9 @@ class Reader:
         """The tile of a load in its storage type (or, element by element, in one that can be
         written singly). `bound` gives the start of the tile for the row and the column axis."""
         row, col = self._row or "", self._col
-        if clips(load, place, lanes, row, col):
-            copy = clipped_copy(
-                load, place, lanes, self._addresses, bound, row, col, self.w.count(lanes)
-            )
+        clip = Clip(load, place, lanes, row, col)
+        if clip.is_possible():
+            copy = clip.copy(self._addresses, bound, self.w.count(lanes))
             return self._queued(place.ctype, lanes, queue, copy)
         apart = self._spacing(load, place, lanes)
         if apart > 1:
@@ -93,7 +92,7 @@ class Reader:
         if apart not in SPACED or not direct:
             return 1
         if load.guards:
-            return apart if clips(load, place, lanes, row, col, apart) else 1
+            return apart if Clip(load, place, lanes, row, col, apart).is_possible() else 1
         is_crossed = lanes is Lanes.FULL and at.coeff(row).const == 1
         return 1 if is_crossed else apart
 
@@ -110,9 +109,8 @@ class Reader:
         gathered."""
         n = self.w.count(lanes)
         if load.guards:
-            copy = clipped_copy(
-                load, place, lanes, self._addresses, bound, self._row or "", self._col, n, apart
-            )
+            clip = Clip(load, place, lanes, self._row or "", self._col, apart)
+            copy = clip.copy(self._addresses, bound, n)
         else:
             at = self._addresses.offset(load.at, bound)
             rows, cols, pitch = tile_shape(lanes, apart)

@@ -166,14 +166,12 @@ def _problem(
         return Refusal("not-attention", "the keys are not one axis of one operand")
     (key,) = sides
     query = product.rhs if key == product.lhs else product.lhs
-    refused = _mixed_stages(nest, first, second, query, key, value, softmax)
-    if refused is not None:
-        return refused
     depth = frozenset(product.axes)
     cols = live[value] - live[softmax.scores]
     batch = (live[key] | live[value]) - keys - depth - cols
     rows = (live[softmax.scores] | live[query]) - batch - keys - depth
-    refused = _odd_axes(nest, (batch, rows, keys, depth, cols), batch | rows | cols)
+    refused = _mixed_stages(nest, (first, second), (query, key, value), softmax)
+    refused = refused or _odd_axes(nest, (batch, rows, keys, depth, cols), batch | rows | cols)
     if refused is not None:
         return refused
 
@@ -212,24 +210,21 @@ def _odd_axes(
 
 def _mixed_stages(
     nest: FlatNest,
-    first: int,
-    second: int,
-    query: int,
-    key: int,
-    value: int,
+    products: tuple[int, int],
+    operands: tuple[int, int, int],
     softmax: _Softmax,
 ) -> Refusal | None:
     """Each stage may read what the stage before made and loads; reductions are the softmax's."""
     found = frozenset(reductions(nest))
-    if found != {first, second, softmax.top, softmax.total}:
+    if found != {*products, softmax.top, softmax.total}:
         return Refusal("attention-reduction", "there are reductions besides those of the softmax")
-    stages = [(root, frozenset[int]()) for root in (query, key, value)]
-    stages.append((softmax.scores, frozenset({first})))
-    stages += [(store.statement, frozenset({second})) for store in nest.stores]
+    stages = [(root, frozenset[int]()) for root in operands]
+    stages.append((softmax.scores, frozenset(products[:1])))
+    stages += [(store.statement, frozenset(products[1:])) for store in nest.stores]
     for root, stop in stages:
         if closure(nest, [root], stop) & found - stop:
             return Refusal("attention-reads", "a stage reads the results of another one")
-    types = {nest.statements[i].dtype for i in (*found, softmax.scores, query, key, value)}
+    types = {nest.statements[i].dtype for i in (*found, softmax.scores, *operands)}
     if len(types) != 1 or types.isdisjoint(_FLOATS):
         return Refusal("attention-types", "products and softmax are computed in several types")
     return None
