@@ -136,6 +136,17 @@ def test_kernels_for_wider_vectors_compile(compiler: Compiler, name: str) -> Non
     assert not isinstance(built, Failure), built.message
 
 
+@pytest.mark.parametrize(("keys", "cols"), [(77, 64), (128, 64), (197, 64), (256, 80), (512, 128)])
+def test_first_tiles_waste_few_columns(keys: int, cols: int) -> None:
+    """Panels of keys are computed whole: 8×3 vectors of 16 lanes would be 240 columns for 197."""
+    target = replace(host_target(), isa="x86-64-v4", vector_bytes=64)
+    nest = case_of(composite(2, 4, 64, keys, cols)).lowered.nest
+    first = dict(TEMPLATE.space(nest, target).seeds[0])
+    width = 16 * int(str(first["tile"]).split("x")[1])
+    assert -(-keys // width) * width < 1.2 * keys + 16
+    assert cols % width in (0, cols) or -(-cols // width) * width <= 1.2 * cols
+
+
 def _two_softmaxes() -> Graph:
     p = Program()
     scores = p.op("softmax", p.op("matmul", p.x(8, 4), p.x(4, 9)), dim=1)

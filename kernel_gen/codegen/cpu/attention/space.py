@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernel_gen.codegen.cpu.attention.operands import key_in_place, value_in_place
 from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.tiling import Operand, Tiling
+from kernel_gen.codegen.cpu.matmul.guess import registers, step_cycles
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
 
@@ -50,11 +51,8 @@ def value_modes(problem: Problem, target: Target) -> tuple[Operand, ...]:
 
 
 def _tiles(problem: Problem, target: Target) -> tuple[tuple[int, int], ...]:
-    """Register tiles (rows, vectors), those with the most multiply-adds per load first.
-
-    Few rows leave room for more vectors. Sums, vectors and one broadcast fit the registers.
-    """
-    room = 30 if target.vector_bytes == 64 or target.isa.startswith("arm") else 16
+    """Register tiles (rows, vectors) that fit the registers with a vector of each column and one
+    broadcast, those with the least work first."""
     lanes = lanes_of(problem, target)
     widest = max(1, min(8, -(-max(problem.e, problem.t) // lanes)))
     tallest = min(14, problem.m)
@@ -62,18 +60,32 @@ def _tiles(problem: Problem, target: Target) -> tuple[tuple[int, int], ...]:
         (rows, vectors)
         for rows in range(1, tallest + 1)
         for vectors in range(1, widest + 1)
-        if rows * vectors + vectors + 1 <= room
+        if rows * vectors + vectors + 1 <= _room(target)
     ]
-    rows_wasted = {rows: -(-problem.m // rows) * rows / problem.m for rows in range(1, tallest + 1)}
+    return tuple(sorted(fitting, key=lambda tile: (_cycles(problem, target, tile), tile))[:8])
 
-    def cost(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
-        rows, vectors = tile
-        steps = max(rows * vectors / 2, 4.0, (rows + vectors) / 2) + 0.08 * (rows + vectors)
-        steps += 0.5  # its share of the call of a tile
-        steps *= 1.05 if rows * vectors + vectors + 1 == room else 1.0  # no register to spare
-        return steps / (rows * vectors) * rows_wasted[rows], tile
 
-    return tuple(sorted(fitting, key=cost)[:8])
+def _cycles(problem: Problem, target: Target, tile: tuple[int, int]) -> float:
+    """Of the products of one head. Tiles of rows and of keys are computed whole; of the values'
+    columns the last tile has whole vectors."""
+    (rows, vectors), lanes = tile, lanes_of(problem, target)
+    full, rest = divmod(-(-problem.e // lanes), vectors)
+    panels = -(-problem.t // (vectors * lanes))
+    step = _step_cycles(rows, vectors, target)
+    tail = _step_cycles(rows, rest, target) if rest else 0.0
+    one = panels * step * problem.d + (full * step + tail) * problem.t
+    return one * -(-problem.m // rows)
+
+
+def _step_cycles(rows: int, vectors: int, target: Target) -> float:
+    """Of one step of the depth, with its share of a tile's call; more with no register to spare."""
+    full = (rows + 1) * vectors + 1 == _room(target)
+    return (step_cycles(rows, vectors, target) + 0.5) * (1.05 if full else 1.0)
+
+
+def _room(target: Target) -> int:
+    """Vector registers for sums, the vectors of a step and one broadcast."""
+    return 30 if registers(target) == 32 else 16
 
 
 def _row_block(problem: Problem, wanted: int) -> int:

@@ -76,16 +76,17 @@ def _slab_cols(problem: Problem) -> int:
 
 
 def _tile_cycles(problem: Problem, target: Target, tile: Tile) -> float:
-    sums = tile.rows * tile.vectors
-    step = max(
-        sums / _FMA_PER_CYCLE,
-        _FMA_LATENCY,
-        (tile.rows + tile.vectors) / _LOADS_PER_CYCLE,
-        tile.vectors * target.vector_bytes / _L2_BYTES_PER_CYCLE,
-    )
-    step += (tile.rows + tile.vectors) * _LOAD_PRESSURE
-    step += tile.vectors * target.vector_bytes * _BYTE_PRESSURE
-    return problem.k * step + _CYCLES_PER_TILE + _CYCLES_PER_VECTOR * sums
+    from_l2 = tile.vectors * target.vector_bytes / _L2_BYTES_PER_CYCLE
+    step = step_cycles(tile.rows, tile.vectors, target, from_l2)
+    return problem.k * step + _CYCLES_PER_TILE + _CYCLES_PER_VECTOR * tile.rows * tile.vectors
+
+
+def step_cycles(rows: int, vectors: int, target: Target, least: float = 0.0) -> float:
+    """Of one step of k of a register tile: multiply-adds, their latency, loads, or `least`; and
+    what loads and bytes of B take beside them."""
+    loads = rows + vectors
+    bound = max(rows * vectors / _FMA_PER_CYCLE, _FMA_LATENCY, loads / _LOADS_PER_CYCLE, least)
+    return bound + loads * _LOAD_PRESSURE + vectors * target.vector_bytes * _BYTE_PRESSURE
 
 
 def depths(problem: Problem) -> tuple[int, ...]:
