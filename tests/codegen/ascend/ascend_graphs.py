@@ -148,6 +148,15 @@ def sum_beside(rows: int, cols: int, more: int) -> Graph:
     return graph(build)
 
 
+def empty_beside(rows: int, cols: int) -> Graph:
+    """Two results, one of them without an element: along an axis that stays an axis."""
+    b = GraphBuilder()
+    x, y, z = b.input(tensor(rows, cols)), b.input(tensor(rows, 0, 2)), b.input(tensor(rows, 1))
+    b.output(b.op("abs", x))
+    b.output(b.op("add", b.op("permute", y, dims=(1, 0, 2)), z))
+    return b.build()
+
+
 def every(*shape: int, step: int, pad: int = 0, dtype: DType = F32) -> Graph:
     """|x[..., 1::step]|, x with zeros before and after its last axis."""
 

@@ -64,6 +64,7 @@ KERNELS: dict[str, Graph] = {
     "sum_middle": g.unary("sum", 6, 17, 33, dims=(1,), keepdim=False),
     "sum_i16_wraps": g.unary("sum", 40, 9, dtype=DType.I16, dims=(0,), keepdim=False),
     "sum_beside": g.sum_beside(64, 100, 7),
+    "empty_beside": g.empty_beside(3, 17),
     "norm_of_columns": g.softmax_of_means(4, 5, 8, 6),
     "transposed": g.transposed(70, 45),
     "matmul": g.matmul((37, 51), (51, 45)),

@@ -34,7 +34,7 @@ def _source(name: str, **choices: int | str) -> KernelSource:
     [
         "bias", "layer_norm", "log_softmax", "sum_all", "argmax", "transposed", "concat_tails",
         "remainder_i32_rows", "gathered", "rows_of_a_table", "every_other_padded", "matmul",
-        "linear_gelu", "linear_bias_relu", "convolution_3x3",
+        "empty_beside", "linear_gelu", "linear_bias_relu", "convolution_3x3",
     ],
 )  # fmt: skip
 def test_sources_compile_without_a_warning(name: str, tmp_path: Path) -> None:

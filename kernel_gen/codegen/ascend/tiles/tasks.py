@@ -36,8 +36,7 @@ class Tile:
             self.declare("left /= rowTiles;")
         for axis in reversed(roles.outer):
             extent = self.extent(axis)
-            self.declare(f"const int64_t {axis} = left % {extent};")
-            self.declare(f"left /= {extent};")
+            self._digit(axis, extent)
             self.bound[axis] = axis
         if PART.name in roles.phase.outer:
             whole, parts = self.extent(roles.walked[0]), self.extent(PART.name)
@@ -46,6 +45,14 @@ class Tile:
         self._open_axis(roles.row, "row")
         self._open_axis(roles.col, "col")
         self._counts()
+
+    def _digit(self, axis: str, extent: str) -> None:
+        """A task's place on an outer axis; one that is known to be empty has no tasks."""
+        if extent == "0":
+            self.declare(f"const int64_t {axis} = 0;")
+            return
+        self.declare(f"const int64_t {axis} = left % {extent};")
+        self.declare(f"left /= {extent};")
 
     def _open_axis(self, axis: str | None, name: str) -> None:
         """Binds the tile's axis where it is not walked in steps."""
