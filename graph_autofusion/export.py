@@ -13,11 +13,11 @@ from graph_autofusion.report import (
     GroupReport,
     generated_rate,
     report_of,
-    show_us,
     why_unused,
 )
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.lifetime.scratch import Scratch
+from kernel_gen.runtime.boxes import show_us
 from kernel_gen.runtime.dot import plan_to_dot
 from kernel_gen.runtime.picture import plan_picture
 from kernel_gen.runtime.plan import Plan

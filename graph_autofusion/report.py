@@ -70,13 +70,6 @@ class FusionReport:
         return json.dumps({**dataclasses.asdict(self), "speedup": self.speedup})
 
 
-def show_us(value: float, kind: str = "") -> str:
-    """Microseconds for people, `kind` in front of the unit: 9999.0 µs, 12.3 ms, 1.25 s."""
-    if value < 1e4:
-        return f"{value:.1f} {kind}µs"
-    return f"{value / 1e3:.1f} {kind}ms" if value < 1e6 else f"{value / 1e6:.2f} {kind}s"
-
-
 def unfused_lines(items: Iterable[tuple[str, str, str]]) -> tuple[str, ...]:
     """Lines for ops left alone, given as (op, code, sentence): "not fused: linear ×2, add: …"."""
     reasons: dict[tuple[str, str], Counter[str]] = {}

@@ -13,9 +13,9 @@ import typer
 from graph_autofusion.cli.database import DbOption, need_server, opened_store
 from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows, whole_id
 from graph_autofusion.progress import waiting
-from graph_autofusion.report import show_us
 from kernel_gen.errors import Unavailable
 from kernel_gen.records import Failure, Measurement, Trial
+from kernel_gen.runtime.boxes import show_us
 from kernel_gen.runtime.key import PREFIX, PlanKey
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import sentence, this_process

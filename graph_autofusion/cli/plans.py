@@ -24,7 +24,7 @@ from graph_autofusion.cli.output import (
 )
 from graph_autofusion.client import Client
 from graph_autofusion.progress import waiting
-from graph_autofusion.report import show_us
+from kernel_gen.runtime.boxes import show_us
 
 PlanId = Annotated[str, typer.Argument(help="the plan's id, or as much of it as tables show")]
 app = typer.Typer(help="List a service's plans, or revoke one.", invoke_without_command=True)

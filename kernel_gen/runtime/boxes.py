@@ -111,6 +111,13 @@ def type_label(tensor: TensorType) -> str:
     return f"{tensor.dtype.value} {dims or 'scalar'}"
 
 
+def show_us(value: float, kind: str = "") -> str:
+    """Microseconds for people, `kind` in front of the unit: 9999.0 µs, 12.3 ms, 1.25 s."""
+    if value < 1e4:
+        return f"{value:.1f} {kind}µs"
+    return f"{value / 1e3:.1f} {kind}ms" if value < 1e6 else f"{value / 1e6:.2f} {kind}s"
+
+
 def node_label(node: Node) -> str:
     """What people call a node: its op, for framework nodes their target."""
     target = node.attr("target")

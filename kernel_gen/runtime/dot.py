@@ -16,7 +16,7 @@ from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.fusion.group import FrameworkGroup, FusionPlan, Group
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Measurement
-from kernel_gen.runtime.boxes import Box, Boxes, Kind
+from kernel_gen.runtime.boxes import Box, Boxes, Kind, show_us
 from kernel_gen.runtime.plan import Plan
 
 _LONGEST_NAME = 60
@@ -47,14 +47,14 @@ def plan_to_dot(plan: Plan) -> str:
 def plan_times(plan: Plan) -> dict[Group, str]:
     """What kernels were measured to take, with the unit."""
     return {
-        kernel.group: f"{kernel.measurement.median_us:.1f} {_unit(kernel.measurement)}"
+        kernel.group: show_us(kernel.measurement.median_us, _kind(kernel.measurement))
         for kernel in plan.kernels
         if kernel.measurement is not None
     }
 
 
-def _unit(measured: Measurement) -> str:
-    return "simulated µs" if measured.protocol.simulated else "µs"
+def _kind(measured: Measurement) -> str:
+    return "simulated " if measured.protocol.simulated else ""
 
 
 def to_dot(

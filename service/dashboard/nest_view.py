@@ -17,7 +17,7 @@ from db.errors import NotFound
 from db.store import Store
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.records import Failure, Job, Measurement, Trial, TrialKind
-from service.dashboard.numbers import show_us
+from service.dashboard.numbers import UNSTEADY, show_us
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
 
 _FEWEST_FOR_IMPORTANCE = 12  # measured trials; with fewer the order is noise
@@ -56,6 +56,12 @@ class NestRow:
         if self.best_us is None or not self.predicted_us:
             return None
         return self.best_us / self.predicted_us
+
+    @property
+    def is_unsteady(self) -> bool:
+        """Whether the samples of the best trial disagree: the machine was not quiet."""
+        best = self.best.result if self.best else None
+        return isinstance(best, Measurement) and best.spread > UNSTEADY
 
 
 @dataclass(frozen=True, slots=True)

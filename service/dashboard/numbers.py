@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+UNSTEADY = 0.05  # interquartile range over median: more says that the machine was not quiet
+
 
 def show_us(value: float | None) -> str:
     """Microseconds for people: 0.53 µs, 12.3 µs, 1.25 ms, 2.00 s; nothing for None."""

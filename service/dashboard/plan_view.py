@@ -15,12 +15,10 @@ from kernel_gen.records import Job, Trial
 from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Kernel, Plan
-from service.dashboard.numbers import show_rate, show_times, show_us
+from service.dashboard.numbers import UNSTEADY, show_rate, show_times, show_us
 from service.dashboard.plan_times import GroupTime, group_times, total
 from service.dashboard.plot import Axis, Line, Mark, Plot, plot_of, scale_of
 from tuner.tasks import computing_nodes
-
-UNSTEADY = 0.05  # interquartile range over median: more says that the machine was not quiet
 
 _RARE_GAIN = 50.0  # the framework seldom wastes that much on one group
 _MUCH = 0.25  # of a program's time: that much beyond the sum of its groups needs an explanation

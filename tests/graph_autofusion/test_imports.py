@@ -49,7 +49,7 @@ def test_the_command_loads_no_torch() -> None:
     text = """
 import sys
 import graph_autofusion as gaf
-import graph_autofusion.cli
+import graph_autofusion.cli.app
 gaf.print_graph
 assert sorted(gaf.__all__) == sorted(name for name in dir(gaf) if name in gaf.__all__)
 print([name for name in ("torch", "ray", "sqlalchemy", "fastapi") if name in sys.modules])

@@ -13,8 +13,9 @@ from torch import nn
 
 import graph_autofusion as gaf
 from graph_autofusion.export import _folded, _ops
-from graph_autofusion.report import GroupReport, report_of, show_us
+from graph_autofusion.report import GroupReport, report_of
 from kernel_gen.ir.serialize import graph_from_json
+from kernel_gen.runtime.boxes import show_us
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle import write
 from kernel_gen.runtime.plan import Plan, Unfused
