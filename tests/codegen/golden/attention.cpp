@@ -213,153 +213,196 @@ static inline float gaf_lane_total_gaf_f32x8(gaf_f32x8 x) {
 static inline void gaf_st_f32x8(float *p, gaf_f32x8 x) { *(gaf_f32x8u *)p = x; }
 #endif
 static __attribute__((noinline)) void k0_qk(const float *__restrict A, const float *__restrict B, float *__restrict C, gaf_i64 k, int first) {
-  gaf_f32x8 c0_0, c0_1, c1_0, c1_1, c2_0, c2_1, c3_0, c3_1;
+  gaf_f32x8 c0_0, c1_0, c2_0, c3_0, c4_0, c5_0, c6_0, c7_0;
   if (first) {
     c0_0 = (gaf_f32x8){};
-    c0_1 = (gaf_f32x8){};
     c1_0 = (gaf_f32x8){};
-    c1_1 = (gaf_f32x8){};
     c2_0 = (gaf_f32x8){};
-    c2_1 = (gaf_f32x8){};
     c3_0 = (gaf_f32x8){};
-    c3_1 = (gaf_f32x8){};
+    c4_0 = (gaf_f32x8){};
+    c5_0 = (gaf_f32x8){};
+    c6_0 = (gaf_f32x8){};
+    c7_0 = (gaf_f32x8){};
   } else {
     c0_0 = *(const gaf_f32x8 *)(C + 0);
-    c0_1 = *(const gaf_f32x8 *)(C + 8);
     c1_0 = *(const gaf_f32x8 *)(C + 16);
-    c1_1 = *(const gaf_f32x8 *)(C + 24);
     c2_0 = *(const gaf_f32x8 *)(C + 32);
-    c2_1 = *(const gaf_f32x8 *)(C + 40);
     c3_0 = *(const gaf_f32x8 *)(C + 48);
-    c3_1 = *(const gaf_f32x8 *)(C + 56);
+    c4_0 = *(const gaf_f32x8 *)(C + 64);
+    c5_0 = *(const gaf_f32x8 *)(C + 80);
+    c6_0 = *(const gaf_f32x8 *)(C + 96);
+    c7_0 = *(const gaf_f32x8 *)(C + 112);
   }
   for (; k >= 4; k -= 4) {
     {
       gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 0);
-      gaf_f32x8 b1 = *(const gaf_f32x8 *)(B + 8);
       { const gaf_f32x8 a = A[0] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c0_0, a, b0);
-        gaf_fma_gaf_f32x8(c0_1, a, b1);
       }
       { const gaf_f32x8 a = A[8] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c1_0, a, b0);
-        gaf_fma_gaf_f32x8(c1_1, a, b1);
       }
       { const gaf_f32x8 a = A[16] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c2_0, a, b0);
-        gaf_fma_gaf_f32x8(c2_1, a, b1);
       }
       { const gaf_f32x8 a = A[24] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
-        gaf_fma_gaf_f32x8(c3_1, a, b1);
+      }
+      { const gaf_f32x8 a = A[32] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[40] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[48] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[56] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
+      }
+    }
+    {
+      gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 8);
+      { const gaf_f32x8 a = A[1] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c0_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[9] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c1_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[17] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c2_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[25] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c3_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[33] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[41] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[49] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[57] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
       }
     }
     {
       gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 16);
-      gaf_f32x8 b1 = *(const gaf_f32x8 *)(B + 24);
-      { const gaf_f32x8 a = A[1] - (gaf_f32x8){};
-        gaf_fma_gaf_f32x8(c0_0, a, b0);
-        gaf_fma_gaf_f32x8(c0_1, a, b1);
-      }
-      { const gaf_f32x8 a = A[9] - (gaf_f32x8){};
-        gaf_fma_gaf_f32x8(c1_0, a, b0);
-        gaf_fma_gaf_f32x8(c1_1, a, b1);
-      }
-      { const gaf_f32x8 a = A[17] - (gaf_f32x8){};
-        gaf_fma_gaf_f32x8(c2_0, a, b0);
-        gaf_fma_gaf_f32x8(c2_1, a, b1);
-      }
-      { const gaf_f32x8 a = A[25] - (gaf_f32x8){};
-        gaf_fma_gaf_f32x8(c3_0, a, b0);
-        gaf_fma_gaf_f32x8(c3_1, a, b1);
-      }
-    }
-    {
-      gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 32);
-      gaf_f32x8 b1 = *(const gaf_f32x8 *)(B + 40);
       { const gaf_f32x8 a = A[2] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c0_0, a, b0);
-        gaf_fma_gaf_f32x8(c0_1, a, b1);
       }
       { const gaf_f32x8 a = A[10] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c1_0, a, b0);
-        gaf_fma_gaf_f32x8(c1_1, a, b1);
       }
       { const gaf_f32x8 a = A[18] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c2_0, a, b0);
-        gaf_fma_gaf_f32x8(c2_1, a, b1);
       }
       { const gaf_f32x8 a = A[26] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
-        gaf_fma_gaf_f32x8(c3_1, a, b1);
+      }
+      { const gaf_f32x8 a = A[34] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[42] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[50] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[58] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
       }
     }
     {
-      gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 48);
-      gaf_f32x8 b1 = *(const gaf_f32x8 *)(B + 56);
+      gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 24);
       { const gaf_f32x8 a = A[3] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c0_0, a, b0);
-        gaf_fma_gaf_f32x8(c0_1, a, b1);
       }
       { const gaf_f32x8 a = A[11] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c1_0, a, b0);
-        gaf_fma_gaf_f32x8(c1_1, a, b1);
       }
       { const gaf_f32x8 a = A[19] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c2_0, a, b0);
-        gaf_fma_gaf_f32x8(c2_1, a, b1);
       }
       { const gaf_f32x8 a = A[27] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
-        gaf_fma_gaf_f32x8(c3_1, a, b1);
+      }
+      { const gaf_f32x8 a = A[35] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[43] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[51] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[59] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
       }
     }
-    A += 4; B += 64;
+    A += 4; B += 32;
   }
   for (; k > 0; --k) {
     {
       gaf_f32x8 b0 = *(const gaf_f32x8 *)(B + 0);
-      gaf_f32x8 b1 = *(const gaf_f32x8 *)(B + 8);
       { const gaf_f32x8 a = A[0] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c0_0, a, b0);
-        gaf_fma_gaf_f32x8(c0_1, a, b1);
       }
       { const gaf_f32x8 a = A[8] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c1_0, a, b0);
-        gaf_fma_gaf_f32x8(c1_1, a, b1);
       }
       { const gaf_f32x8 a = A[16] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c2_0, a, b0);
-        gaf_fma_gaf_f32x8(c2_1, a, b1);
       }
       { const gaf_f32x8 a = A[24] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
-        gaf_fma_gaf_f32x8(c3_1, a, b1);
+      }
+      { const gaf_f32x8 a = A[32] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[40] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[48] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[56] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
       }
     }
-    A += 1; B += 16;
+    A += 1; B += 8;
   }
   *(gaf_f32x8 *)(C + 0) = c0_0;
-  *(gaf_f32x8 *)(C + 8) = c0_1;
   *(gaf_f32x8 *)(C + 16) = c1_0;
-  *(gaf_f32x8 *)(C + 24) = c1_1;
   *(gaf_f32x8 *)(C + 32) = c2_0;
-  *(gaf_f32x8 *)(C + 40) = c2_1;
   *(gaf_f32x8 *)(C + 48) = c3_0;
-  *(gaf_f32x8 *)(C + 56) = c3_1;
+  *(gaf_f32x8 *)(C + 64) = c4_0;
+  *(gaf_f32x8 *)(C + 80) = c5_0;
+  *(gaf_f32x8 *)(C + 96) = c6_0;
+  *(gaf_f32x8 *)(C + 112) = c7_0;
 }
-static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const float *__restrict B, float *__restrict C, gaf_i64 k, int first) {
-  gaf_f32x8 c0_0, c1_0, c2_0, c3_0;
+static __attribute__((noinline)) void k0_pv(const float *__restrict A, const float *__restrict B, float *__restrict C, gaf_i64 k, int first) {
+  gaf_f32x8 c0_0, c1_0, c2_0, c3_0, c4_0, c5_0, c6_0, c7_0;
   if (first) {
     c0_0 = (gaf_f32x8){};
     c1_0 = (gaf_f32x8){};
     c2_0 = (gaf_f32x8){};
     c3_0 = (gaf_f32x8){};
+    c4_0 = (gaf_f32x8){};
+    c5_0 = (gaf_f32x8){};
+    c6_0 = (gaf_f32x8){};
+    c7_0 = (gaf_f32x8){};
   } else {
     c0_0 = *(const gaf_f32x8 *)(C + 0);
     c1_0 = *(const gaf_f32x8 *)(C + 8);
     c2_0 = *(const gaf_f32x8 *)(C + 16);
     c3_0 = *(const gaf_f32x8 *)(C + 24);
+    c4_0 = *(const gaf_f32x8 *)(C + 32);
+    c5_0 = *(const gaf_f32x8 *)(C + 40);
+    c6_0 = *(const gaf_f32x8 *)(C + 48);
+    c7_0 = *(const gaf_f32x8 *)(C + 56);
   }
   for (; k >= 4; k -= 4) {
     {
@@ -376,6 +419,18 @@ static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const
       { const gaf_f32x8 a = A[48] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
       }
+      { const gaf_f32x8 a = A[64] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[80] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[96] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[112] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
+      }
     }
     {
       gaf_f32x8 b0 = *(const gaf_f32x8u *)(B + 8);
@@ -390,6 +445,18 @@ static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const
       }
       { const gaf_f32x8 a = A[49] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[65] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[81] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[97] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[113] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
       }
     }
     {
@@ -406,6 +473,18 @@ static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const
       { const gaf_f32x8 a = A[50] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
       }
+      { const gaf_f32x8 a = A[66] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[82] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[98] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[114] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
+      }
     }
     {
       gaf_f32x8 b0 = *(const gaf_f32x8u *)(B + 24);
@@ -420,6 +499,18 @@ static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const
       }
       { const gaf_f32x8 a = A[51] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[67] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[83] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[99] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[115] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
       }
     }
     A += 4; B += 32;
@@ -439,6 +530,18 @@ static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const
       { const gaf_f32x8 a = A[48] - (gaf_f32x8){};
         gaf_fma_gaf_f32x8(c3_0, a, b0);
       }
+      { const gaf_f32x8 a = A[64] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c4_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[80] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c5_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[96] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c6_0, a, b0);
+      }
+      { const gaf_f32x8 a = A[112] - (gaf_f32x8){};
+        gaf_fma_gaf_f32x8(c7_0, a, b0);
+      }
     }
     A += 1; B += 8;
   }
@@ -446,6 +549,10 @@ static __attribute__((noinline)) void k0_pvtail(const float *__restrict A, const
   *(gaf_f32x8 *)(C + 8) = c1_0;
   *(gaf_f32x8 *)(C + 16) = c2_0;
   *(gaf_f32x8 *)(C + 24) = c3_0;
+  *(gaf_f32x8 *)(C + 32) = c4_0;
+  *(gaf_f32x8 *)(C + 40) = c5_0;
+  *(gaf_f32x8 *)(C + 48) = c6_0;
+  *(gaf_f32x8 *)(C + 56) = c7_0;
 }
 static __attribute__((noinline)) void k0_query(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0, gaf_i64 rows, float *dst) {
   const float *__restrict b0 = (const float *)args->operands[0];
@@ -467,7 +574,7 @@ static __attribute__((noinline)) void k0_query(const gaf_kernel_args *args, int 
       }
     }
   }
-  for (gaf_i64 r = rows; r % 4 != 0; ++r)
+  for (gaf_i64 r = rows; r % 8 != 0; ++r)
     for (gaf_i64 k = 0; k < 8; ++k) dst[r * 8 + k] = 0;
 }
 static __attribute__((noinline)) void k0_key(const gaf_kernel_args *args, int &status, gaf_i64 b, float *dst) {
@@ -478,10 +585,10 @@ static __attribute__((noinline)) void k0_key(const gaf_kernel_args *args, int &s
   (void)status;
   (void)b;
   const gaf_i64 i0 = b; (void)i0;
-  for (gaf_i64 t0 = 0; t0 < 16; t0 += 16) {
-    const gaf_i64 rest = 16 - t0, cols = rest < 16 ? rest : 16;
+  for (gaf_i64 t0 = 0; t0 < 16; t0 += 8) {
+    const gaf_i64 rest = 16 - t0, cols = rest < 8 ? rest : 8;
     float *panel = dst + t0 * 8ll;
-    for (gaf_i64 j0 = 0; j0 < 16; j0 += 8) {
+    for (gaf_i64 j0 = 0; j0 < 8; j0 += 8) {
       const gaf_i64 left = cols - j0; const int count = left < 8 ? (int)left
           : 8;
       {
@@ -493,7 +600,7 @@ static __attribute__((noinline)) void k0_key(const gaf_kernel_args *args, int &s
             t[i] = v2;
           }
           gaf_transpose_gaf_f32x8(t);
-          for (int j = 0; j < 8; ++j) *(gaf_f32x8u *)(panel + (0 + c + j) * 16 + j0) = t[j];
+          for (int j = 0; j < 8; ++j) *(gaf_f32x8u *)(panel + (0 + c + j) * 8 + j0) = t[j];
         }
       }
     }
@@ -645,14 +752,15 @@ static void k0_keys(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64
   for (gaf_i64 t0 = from; t0 < to; t0 += 16) {
     const gaf_i64 cols = to - t0 < 16 ? to - t0 : 16;
     const int first = t0 == from;
-    for (gaf_i64 p = 0; p < cols; p += 16) {
+    for (gaf_i64 p = 0; p < cols; p += 8) {
       const float *const panel = key + (t0 + p) * 8ll;
-      for (gaf_i64 r = 0; r < rows; r += 4)
+      for (gaf_i64 r = 0; r < rows; r += 8)
         k0_qk(query + r * 8, panel, scores + r * 16 + p, 8, 1);
     }
     k0_softmax(args, status, b, m0, rows, t0, cols, scores, sums, tops, totals, first);
-      for (gaf_i64 r = 0; r < rows; r += 4)
-        k0_pvtail(scores + r * 16, value + 0 + t0 * 8ll, sums + r * 8 + 0, cols, first);
+    for (gaf_i64 e = 0; e < 8; e += 8)
+      for (gaf_i64 r = 0; r < rows; r += 8)
+        k0_pv(scores + r * 16, value + e + t0 * 8ll, sums + r * 8 + e, cols, first);
   }
 }
 static void k0_share(const gaf_kernel_args *args, int &status, float *shared, float *own,
