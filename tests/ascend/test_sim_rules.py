@@ -33,6 +33,7 @@ _RULES = {
     "queue_order": ("queue-order", "is free"),
     "queue_unmatched": ("queue-unmatched", "without a DeQue"),
     "queue_buffers": ("queue-buffers", "9 queue buffers"),
+    "buffers_in_all": ("queue-buffers", "65 buffers"),
     "queue_uninitialised": ("queue-uninitialised", "InitBuffer"),
     "event_unset": ("event-unset", "hang"),
     "event_repeated": ("event-repeated", "already set"),

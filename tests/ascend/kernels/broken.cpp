@@ -134,6 +134,14 @@ ENTRY(queue_buffers)
     pipe.InitBuffer(b, 4, 1024);
     pipe.InitBuffer(c, 1, 1024);
 }
+ENTRY(buffers_in_all)
+{
+    TPipe pipe;
+    Vec buffers[65];
+    for (auto &buffer : buffers) {
+        pipe.InitBuffer(buffer, 32);
+    }
+}
 ENTRY(queue_uninitialised)
 {
     TPipe pipe;

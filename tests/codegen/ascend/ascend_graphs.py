@@ -224,3 +224,20 @@ def moved_by_positions() -> Graph:
         return b.op("cast", x, dtype=DType.U8)
 
     return graph(build)
+
+
+def all_alive(values: int, last: str) -> Graph:
+    """`values` products of one another, all kept until they are divided, the last one first."""
+
+    def build(b: GraphBuilder) -> int:
+        x, product = b.input(tensor(300)), b.input(tensor(300))
+        made = []
+        for _ in range(values):
+            product = b.op("mul", product, x)
+            made.append(product)
+        quotient = b.op(last, product)
+        for value in made:
+            quotient = b.op("div", value, quotient)
+        return quotient
+
+    return graph(build)

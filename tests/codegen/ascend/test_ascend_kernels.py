@@ -244,6 +244,7 @@ def test_relu_keeps_nan_and_drops_what_is_negative(tmp_path: Path) -> None:
         (g.binary("remainder", 8), "op-not-on-device"),
         (g.binary("shift_left", 8, dtype=DType.I32), "op-not-on-device"),
         (g.convolution(1, 3, 8, 24, 8, 8), "operand-layout"),
+        (g.all_alive(58, "tanh"), "tile-too-large"),
     ],
 )
 def test_what_the_chip_lacks_is_refused_with_a_code(graph: Graph, code: str) -> None:

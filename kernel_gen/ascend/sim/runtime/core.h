@@ -127,6 +127,7 @@ struct Core {
     std::array<Shadow, kLocalMemories> shadows;
     std::unordered_map<const void *, Queue> queues;
     std::map<int, int> queue_buffers;          // by position
+    int buffers = 0;                           // of all positions
     std::map<int, Event> events;               // by (from, to, id)
     std::map<int, std::deque<Release>> flags;  // by cross-core flag
     uint64_t mask[2] = {~uint64_t{0}, ~uint64_t{0}};

@@ -11,6 +11,7 @@ namespace
 {
 
 constexpr int kBuffersPerPosition = 8;  // events that a position's buffers can hold
+constexpr int kBuffers = 64;  // of all kinds, until the pipe is reset
 
 Queue &QueueOf(const void *key, Op op, Where where)
 {
@@ -76,6 +77,7 @@ void ResetPipe()
     Core &core = Running();
     core.queues.clear();
     core.queue_buffers.clear();
+    core.buffers = 0;
     core.reserved.fill(0);
     for (auto &[key, event] : core.events) {
         event.queued = false;
@@ -104,6 +106,10 @@ Buffer Reserve(Memory memory, uint32_t bytes, int position, bool queued, Where w
     }
     const Buffer buffer{memory, core.reserved[m], rounded};
     core.reserved[m] += rounded;
+    if (++core.buffers > kBuffers) {
+        sim.Fail("queue-buffers", where,
+                 Format("%d buffers, a kernel has %d at most", core.buffers, kBuffers));
+    }
     if (queued && ++core.queue_buffers[position] > kBuffersPerPosition) {
         sim.Fail("queue-buffers", where,
                  Format("%d queue buffers at one position, %d have events",

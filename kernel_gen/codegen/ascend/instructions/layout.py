@@ -24,6 +24,7 @@ from kernel_gen.codegen.ascend.instructions.steps import (
 from kernel_gen.errors import InternalError
 
 MOST_QUEUES = 6  # of each kind: event ids 6 and 7 of a pair of pipes are reserved
+MOST_BUFFERS = 64  # of all kinds that a kernel has at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class Layout:
     lines: list[str] = field(default_factory=list)
 
     late: frozenset[str] = frozenset()  # rooms in the second half of a set of bank groups
+
+    @property
+    def buffer_count(self) -> int:
+        """Buffers of all rooms; a queue has as many as it is deep."""
+        return sum(room.depth for room in self.rooms())
 
     def rooms(self) -> list[Room]:
         """All rooms in the order in which they lie in UB."""

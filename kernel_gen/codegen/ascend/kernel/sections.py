@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kernel_gen.ascend.chips import Chip, load_chip
 from kernel_gen.codegen.ascend.cube.text import CubePhase
+from kernel_gen.codegen.ascend.instructions.layout import MOST_BUFFERS
 from kernel_gen.codegen.ascend.instructions.scalar_work import ScalarRates
 from kernel_gen.codegen.ascend.instructions.writer import HELD, UnfitError
 from kernel_gen.codegen.ascend.kernel.kernel_plan import PhaseVariants, WorkTensor
@@ -123,7 +124,10 @@ class Sections:
                         break
             if not variants:
                 raise UnfitError(
-                    Refusal("tile-too-large", f"phase {number} needs more than the unified buffer")
+                    Refusal(
+                        "tile-too-large",
+                        f"phase {number} needs more than the unified buffer, or than 64 buffers",
+                    )
                 )
             self.sections.append(
                 PhaseVariants(
@@ -203,6 +207,8 @@ def _least(flat: FlatNest, text: PhaseText, default: int) -> tuple[int | None, i
 def _may_fit(flat: FlatNest, text: PhaseText, limits: Limits, align: int, unit: int) -> bool:
     height, width = _least(flat, text, unit)
     if height == 0 or width == 0 or (height or 1) > 2040:
+        return False
+    if text.layout.buffer_count > MOST_BUFFERS:
         return False
     rooms = text.layout.rooms()
     return total_bytes(rooms, height or 1, width or unit, align, unit) <= limits.ub_bytes
