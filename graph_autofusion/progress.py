@@ -29,6 +29,8 @@ def tuning_progress(budget: Budget) -> Iterator[OnEvent]:
         def on_event(event: dict[str, Any]) -> None:
             if event.get("kind") == "progress":
                 bar.update(task, description=describe_progress(event))
+            elif event.get("kind") == "state":  # a service's job may wait for a driver
+                bar.update(task, description=str(event.get("state")))
             elapsed = bar.tasks[0].elapsed or 0.0
             bar.update(task, completed=min(elapsed, budget.seconds))
 
