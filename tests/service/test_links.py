@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gen.fusion.group import FrameworkGroup, FusionPlan
+from kernel_gen.runtime.plan import UNMEASURED, Unfused
+from tests.fixtures import samples
 from tests.fixtures.searches import searched
 from tests.fixtures.server import Service, running, settings
 
@@ -36,6 +40,22 @@ def test_links_lead_somewhere(stocked: Service) -> None:
             open_ += [unescape(found) for found in _NAMED.findall(answer.text)]
     assert any("/nests/" in path for path in seen)
     assert any("/groups/" in path for path in seen)
+
+
+def test_a_plan_whose_search_measured_nothing_says_so(stocked: Service) -> None:
+    plan = samples.plan()
+    bare = (Unfused("add", UNMEASURED, "."),)
+    summary = dataclasses.replace(plan.summary, improved=False, unfused=bare)
+    groups = tuple(
+        FrameworkGroup(g.nodes, g.inputs, g.outputs, UNMEASURED, ".") for g in plan.cover.groups
+    )
+    poor = dataclasses.replace(
+        plan, cover=FusionPlan(groups), kernels=(), artifacts=(), summary=summary
+    )
+    stocked.store.graphs.put(plan.graph)
+    page = stocked.http.get(f"/plans/{stocked.store.plans.publish(poor)}").text
+    assert "measured no kernel" in page
+    assert "No plan beat the framework" not in page
 
 
 def test_the_list_of_jobs_is_found_under_its_own_name_too(stocked: Service) -> None:
