@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import psutil
@@ -94,3 +95,21 @@ def test_what_the_device_lacks_is_said_in_its_own_words(ray_device: RayDevice) -
 
     with pytest.raises(Unavailable, match=r"^no C\+\+ compiler: install g\+\+$"):
         ray_device._ask(lambda actor: without_compiler.remote())
+
+
+def test_a_lean_start_leaves_ray_as_it_was() -> None:
+    from tuner.devices.ray_lean import lean_start
+
+    places = [
+        (import_module(f"ray._private.{module}"), name)
+        for module, name in (
+            ("parameter", "RayParams"),
+            ("services", "start_api_server"),
+            ("services", "get_node"),
+        )
+    ]
+    before = [getattr(module, name) for module, name in places]
+    with lean_start():
+        inside = [getattr(module, name) for module, name in places]
+    assert all(new is not old for new, old in zip(inside, before, strict=True))
+    assert [getattr(module, name) for module, name in places] == before
