@@ -101,7 +101,6 @@ CrossCoreSetFlag  2 uint16_t:flag
 CrossCoreWaitFlag 2 uint16_t:flag
 GetBlockIdx       0 |
 GetBlockNum       0 |
-GetTaskRatio      0 |
 KERNEL_TASK_TYPE_DEFAULT 0 type
 """  # noqa: E501
 _WORDS = {

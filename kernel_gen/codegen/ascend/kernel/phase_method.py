@@ -69,12 +69,13 @@ def _tasks(section: PhaseVariants, phase: PhaseText) -> list[str]:
 def _share(plan: KernelPlan) -> list[str]:
     """The tasks of this core."""
     mixed = plan.has_cube and plan.has_vector
-    cores = "GetBlockNum() * GetTaskRatio()" if mixed else "GetBlockNum()"
+    # A mixed kernel is a MIX_AIC_1_2: releases spell the call that tells its 2 differently.
+    cores = "GetBlockNum() * 2" if mixed else "GetBlockNum()"
     lines: list[str] = []
     core = "GetBlockIdx()"
     if plan.in_chunks:
         # Another core has a task more in each chunk: its group would fall behind.
-        turn = "s9997 / s9998 * GetTaskRatio()"
+        turn = "s9997 / s9998 * 2"
         lines.append(f"        const int64_t core = (GetBlockIdx() + {turn}) % ({cores});")
         core = "core"
     return [
