@@ -2,7 +2,8 @@
 
 A target is "aten.sort.default" or "prims.name.overload". Arguments are one attribute, a pair of
 positional and keyword arguments; each argument is plain (None, bool, int, float, str) or a tagged
-tuple: ("value", position among the node's inputs), ("list", item…), ("dtype", "f32"),
+tuple: ("value", position among the node's inputs), ("complex", position of pairs that are its real
+and imaginary parts), ("number", real part, imaginary part), ("list", item…), ("dtype", "f32"),
 ("format", "channels_last"), ("layout", "strided"), ("device", "cpu").
 
 Graphs may come from anyone, so `resolve` finds operators by an allow-list and never by attribute
@@ -19,6 +20,7 @@ import torch
 
 from kernel_gen.errors import InvalidGraph, UnsupportedModel
 from kernel_gen.frontend.dtypes import from_torch, is_supported, to_torch
+from kernel_gen.frontend.lower.core import Pair
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attr
 
@@ -106,10 +108,12 @@ def encode(
 def _encode(arg: Any, position: Callable[[Any], int | None]) -> Attr:
     place = position(arg)
     if place is not None:
-        return ("value", place)
+        return ("complex" if isinstance(arg, Pair) else "value", place)
     match arg:
         case None | bool() | int() | float() | str():
             return arg
+        case complex():
+            return ("number", arg.real, arg.imag)
         case list() | tuple():
             return ("list", *(_encode(item, position) for item in arg))
         case torch.dtype():
@@ -148,6 +152,10 @@ def _decode(arg: Attr, values: Sequence[Any]) -> Any:
             return arg
         case ("value", int() as place) if 0 <= place < len(values):
             return values[place]
+        case ("complex", int() as place) if 0 <= place < len(values):
+            return _complex(values[place])
+        case ("number", float() as real, float() as imaginary):
+            return complex(real, imaginary)
         case ("list", *items):
             return [_decode(item, values) for item in items]
         case ("dtype", str() as name) if name in _DTYPES:
@@ -159,6 +167,14 @@ def _decode(arg: Attr, values: Sequence[Any]) -> Any:
         case ("layout", "strided"):
             return torch.strided
     raise InvalidGraph(f"framework node: argument {arg!r} is not understood")
+
+
+def _complex(pairs: torch.Tensor) -> torch.Tensor:
+    if pairs.dtype not in (torch.float32, torch.float64) or pairs.shape[-1:] != (2,):
+        raise InvalidGraph(
+            f"framework node: {pairs.dtype} of shape {tuple(pairs.shape)} holds no complex numbers"
+        )
+    return torch.view_as_complex(pairs.contiguous())
 
 
 def split_target(target: str) -> tuple[str, str, str]:
@@ -220,12 +236,13 @@ def resolve_in_place(target: str) -> Callable[..., Any]:
     return found
 
 
-def unsupported_tensor(tensor: torch.Tensor) -> str | None:
-    """Why a tensor cannot be a value of a graph, or None."""
+def unsupported_tensor(tensor: torch.Tensor, *, pairs: bool = False) -> str | None:
+    """Why a tensor cannot be a value of a graph, or None; with `pairs` complex tensors can."""
+    is_pair = pairs and tensor.dtype in (torch.complex64, torch.complex128)
     if tensor.device.type not in ("cpu", "meta"):
         return f"device {tensor.device.type} (move the model and its inputs to the CPU)"
     if tensor.layout != torch.strided:
         return f"layout {tensor.layout}"
-    if not is_supported(tensor.dtype):
+    if not is_pair and not is_supported(tensor.dtype):
         return f"element type {tensor.dtype}"
     return None

@@ -18,7 +18,7 @@ from kernel_gen.frontend.captured import (
     ParameterName,
     UserLeaf,
 )
-from kernel_gen.frontend.lower.core import Val
+from kernel_gen.frontend.lower.core import Pair, Val
 from kernel_gen.frontend.reading import Reading
 
 LITERAL_BYTES = 64 << 10  # constants of the program kept in the graph itself, all together
@@ -103,6 +103,10 @@ def _identity(tensor: torch.Tensor) -> object:
 
 def _literal(state: Reading, tensor: torch.Tensor) -> Val:
     """A tensor written in the program: a number as `full`, others as a constant."""
+    if tensor.is_complex():
+        pairs = torch.view_as_real(tensor.resolve_conj())
+        held = state.lowering.val(state.builder.constant(to_numpy(pairs)))
+        return Pair(held.id, held.type)
     type = state.symbols.type(tensor)
     if tensor.dim() == 0:
         return state.lowering.number(tensor.item(), type.dtype)

@@ -17,7 +17,7 @@ from kernel_gen.frontend.captured import (
     SameInput,
 )
 from kernel_gen.frontend.layouts import ResultLayout
-from kernel_gen.frontend.lower.core import Val
+from kernel_gen.frontend.lower.core import Pair, Val
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.symbols import is_dense
 from kernel_gen.ir.types import TensorType, contiguous_strides, static_shape
@@ -86,6 +86,11 @@ class _Outputs:
                 "return a tensor, or leave the model eager"
             )
         value = self.state.tensor(self.nodes[argument.name])
+        if isinstance(value, Pair):
+            raise UnsupportedModel(
+                f"the model returns complex numbers ({argument.name}); return "
+                "torch.view_as_real of them, or leave the model eager"
+            )
         owner = None if layout.owner is None else self.state.input_of.get(layout.owner)
         if owner is None:
             return FreshResult(self._fresh(value, layout))

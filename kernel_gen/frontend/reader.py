@@ -13,6 +13,7 @@ import kernel_gen.frontend.lower  # noqa: F401  registers the rules
 from kernel_gen.errors import InvalidGraph, UnsupportedModel
 from kernel_gen.frontend import framework
 from kernel_gen.frontend.arguments import bind, holds_symbol
+from kernel_gen.frontend.complex_values import as_pairs, reads_or_gives_complex
 from kernel_gen.frontend.inputs import read_inputs
 from kernel_gen.frontend.left_to_torch import framework_node
 from kernel_gen.frontend.lower.core import Lowering, LoweringRule, NotLowered, Val, rule_for
@@ -64,9 +65,11 @@ def _functional(target: torch._ops.OpOverload) -> torch._ops.OpOverload:
     return found if isinstance(found, torch._ops.OpOverload) else target
 
 
-def _rule(target: torch._ops.OpOverload) -> LoweringRule | None:
+def _rule(target: torch._ops.OpOverload, *, pairs: bool = False) -> LoweringRule | None:
     namespace, packet = target._schema.name.split("::")
-    return rule_for(packet, target._overloadname) if namespace in ("aten", "prims") else None
+    if namespace not in ("aten", "prims"):
+        return None
+    return rule_for(packet, target._overloadname, pairs=pairs)
 
 
 def read(
@@ -106,11 +109,12 @@ def _read_call(state: Reading, node: fx.Node, *, final: bool) -> None:
         )
     _describe(state, node, value)
     try:
-        state.values[node] = _lowered(state, node, target)
+        state.values[node] = as_pairs(_lowered(state, node, target), value)
     except NotLowered as refusal:
         state.refused.setdefault(target, refusal)
         try:
-            state.values[node] = framework_node(state, node, target, refusal)
+            made = framework_node(state, node, target, refusal)
+            state.values[node] = as_pairs(made, value)
         except UnsupportedModel:
             if final or not refusal.decompose:
                 raise
@@ -147,7 +151,9 @@ def _describe(state: Reading, node: fx.Node, value: Any) -> None:
 
 
 def _type_or_none(state: Reading, tensor: object) -> TensorType | None:
-    if not isinstance(tensor, torch.Tensor) or framework.unsupported_tensor(tensor):
+    if not isinstance(tensor, torch.Tensor):
+        return None
+    if framework.unsupported_tensor(tensor, pairs=True):
         return None
     return state.symbols.type(tensor)
 
@@ -163,7 +169,10 @@ def _label(node: fx.Node) -> str:
 def _lowered(
     state: Reading, node: fx.Node, target: torch._ops.OpOverload
 ) -> Val | tuple[Val | None, ...]:
-    rule = _rule(target)
+    pairs = reads_or_gives_complex(node)
+    rule = _rule(target, pairs=pairs)
+    if rule is None and pairs:
+        raise NotLowered(f"{target} has no form on complex numbers", decompose=False)
     if rule is None:
         raise _refusal(target, bind(state, node, target))
     if any(

@@ -60,7 +60,9 @@ class Symbols:
         return tuple(self.dim(extent) for extent in tensor.shape)
 
     def type(self, tensor: torch.Tensor) -> TensorType:
-        """Element type and shape, without strides."""
+        """Element type and shape, without strides; of a complex tensor those of its pairs."""
+        if tensor.is_complex():
+            return TensorType(from_torch(tensor.dtype.to_real()), (*self.shape(tensor), 2))
         return TensorType(from_torch(tensor.dtype), self.shape(tensor))
 
     def boundary_type(self, tensor: torch.Tensor) -> TensorType:

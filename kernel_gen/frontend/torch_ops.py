@@ -12,6 +12,7 @@ import torch
 
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.frontend import framework
+from kernel_gen.frontend.complex_values import parts_of
 from kernel_gen.frontend.torch_calls import layers, layout, reductions
 from kernel_gen.frontend.torch_calls.attrs import Attrs, Call, Maker
 from kernel_gen.frontend.torch_calls.direct import DIRECT, NUMBER_RIGHT, SWAPPED
@@ -63,7 +64,7 @@ def _framework(a: Attrs) -> Call:
 def _decoding(function: Call, encoded: Attr) -> Call:
     def call(*tensors: Tensor) -> Any:
         positional, named = framework.decode(encoded, tensors)
-        return function(*positional, **named)
+        return parts_of(function(*positional, **named))
 
     return call
 

@@ -99,6 +99,8 @@ def _tuples(value: object) -> object:
         None,
         ((("value", 5),), ()),
         ((("value", -1),), ()),
+        ((("complex", 5),), ()),
+        ((("complex", 0),), ()),
         ((("eval", "1"),), ()),
         ((), (("x",),)),
         ((("device", "cuda"),), ()),

@@ -2,13 +2,15 @@
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views · parts ·
 borders · reductions · contractions · norms · pooling · losses ·
-indexing (also tensors made of nothing) · scattering
+indexing (also tensors made of nothing) · scattering · cells of recurrent layers · complex_pairs
 """
 
 from kernel_gen.frontend.lower import (
     activations,
     borders,
     casts,
+    cells,
+    complex_pairs,
     contractions,
     elementwise,
     indexing,
@@ -26,6 +28,8 @@ __all__ = [
     "activations",
     "borders",
     "casts",
+    "cells",
+    "complex_pairs",
     "contractions",
     "elementwise",
     "indexing",

@@ -52,30 +52,39 @@ class Val:
         return len(self.type.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class Pair(Val):
+    """A complex tensor: real and imaginary parts side by side in a last dimension of its own."""
+
+
 Number = bool | int | float
 Args = dict[str, Any]
 Result = Val | Sequence[Val | None]
 LoweringRule = Callable[["Lowering", Args], Result]
 
 _RULES: dict[str, LoweringRule] = {}
+_COMPLEX_RULES: dict[str, LoweringRule] = {}
 
 
-def lowers(names: str) -> Callable[[LoweringRule], LoweringRule]:
-    """Registers a rule for operators by packet ("add") or overload ("div.Tensor_mode")."""
+def lowers(names: str, *, pairs: bool = False) -> Callable[[LoweringRule], LoweringRule]:
+    """Registers a rule for operators by packet ("add") or overload ("div.Tensor_mode"); with
+    `pairs` for their calls that read or give complex tensors."""
+    rules = _COMPLEX_RULES if pairs else _RULES
 
     def register(rule: LoweringRule) -> LoweringRule:
         for name in names.split():
-            if name in _RULES:
+            if name in rules:
                 raise ValueError(f"two lowerings for aten.{name}")
-            _RULES[name] = rule
+            rules[name] = rule
         return rule
 
     return register
 
 
-def rule_for(packet: str, overload: str) -> LoweringRule | None:
+def rule_for(packet: str, overload: str, *, pairs: bool = False) -> LoweringRule | None:
     """The rule of an aten operator; one registered for the overload wins."""
-    return _RULES.get(f"{packet}.{overload}") or _RULES.get(packet)
+    rules = _COMPLEX_RULES if pairs else _RULES
+    return rules.get(f"{packet}.{overload}") or rules.get(packet)
 
 
 class Lowering:
