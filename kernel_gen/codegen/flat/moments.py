@@ -24,9 +24,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kernel_gen.codegen.flat.linear import FlatNest, FlatStatement
-from kernel_gen.codegen.flat.phases import closure, store_operands
-from kernel_gen.ir.graph import attrs
+from kernel_gen.codegen.flat.linear import FlatNest
+from kernel_gen.codegen.flat.sums import without_idle_sums
 from kernel_gen.ir.loopnest import Compute, Reduce
 
 MOMENT = "moment"
@@ -39,7 +38,7 @@ def one_pass(nest: FlatNest) -> FlatNest:
     if not found:
         return nest
     changed = tuple(found.get(n, s) for n, s in enumerate(nest.statements))
-    return _without_idle_sums(replace(nest, statements=changed))
+    return without_idle_sums(replace(nest, statements=changed))
 
 
 def has_moments(nest: FlatNest) -> bool:
@@ -111,16 +110,3 @@ def _is_large(limit: Compute) -> bool:
 def _computed(nest: FlatNest, number: int, op: str) -> Compute | None:
     statement = nest.statements[number]
     return statement if isinstance(statement, Compute) and statement.op == op else None
-
-
-def _without_idle_sums(nest: FlatNest) -> FlatNest:
-    """Sums that nothing reads any more are not made; numbers of the others stay as they are."""
-    roots = [s for store in nest.stores for s in store_operands(store)]
-    needed = closure(nest, roots, frozenset())
-
-    def kept(number: int, statement: FlatStatement) -> FlatStatement:
-        if number in needed or not isinstance(statement, Reduce):
-            return statement
-        return Compute("const", (), statement.dtype, attrs(value=0))
-
-    return replace(nest, statements=tuple(kept(n, s) for n, s in enumerate(nest.statements)))

@@ -1,4 +1,5 @@
-"""Rewrites of a flat nest before loops are made: unit axes go, adjacent axes merge.
+"""Rewrites of a flat nest before loops are made: unit axes go, adjacent axes merge, and sums that
+are added to each other become one (`sums`).
 
 x[i, j] + y[i, j], both contiguous, i < 4, j < 5   ->   x[i] + y[i], i < 20
 """
@@ -16,14 +17,16 @@ from kernel_gen.codegen.flat.linear import (
     Linear,
     Poly,
 )
+from kernel_gen.codegen.flat.sums import joined_sums
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod
 from kernel_gen.ir.loopnest import Axis, Contract, Guard, IndexValue, Reduce, reduced_axes
 from kernel_gen.ir.types import Dim
 
 
 def simplify(nest: FlatNest) -> FlatNest:
-    """The nest without unit axes, and with axes merged that every access walks as one."""
-    return merge_axes(drop_unit_axes(nest))
+    """The nest without unit axes, with axes merged that every access walks as one, and with sums
+    joined."""
+    return joined_sums(merge_axes(drop_unit_axes(nest)))
 
 
 def drop_unit_axes(nest: FlatNest) -> FlatNest:
