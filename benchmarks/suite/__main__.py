@@ -42,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit status: 130 after Ctrl-C."""
     args = _parser().parse_args(arguments)
     settings = _settings(args)
-    names = _names(args)
+    known = list(load_cases(args.cases) if args.cases else BUILDERS)
+    names = _names(args, known)
     run = _run_header(args)
     results = _resumed(args, run)
-    store = _Record(args.output, run, settings.contenders)
+    store = _Record(args.output, run, settings.contenders, known)
     with _terminated_like_interrupted():
         interrupted = _measure(names, settings, results, store, _Clock(args.minutes * 60))
-    ordered = [results[name] for name in names if name in results]
+    ordered = store.ordered(results)
     checked = [] if args.cases else _targets(args, ordered, interrupted)
     store.write(ordered, checked)
     _plot(args, ordered, settings)
@@ -93,8 +94,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     )
 
 
-def _names(args: argparse.Namespace) -> list[str]:
-    known = list(load_cases(args.cases) if args.cases else BUILDERS)
+def _names(args: argparse.Namespace, known: list[str]) -> list[str]:
     unknown = sorted(set(args.workloads) - set(known))
     if unknown:
         raise SystemExit(f"no workload {', '.join(unknown)}; there are {', '.join(known)}")
@@ -128,12 +128,21 @@ def _resumed(args: argparse.Namespace, run: Mapping[str, Any]) -> dict[str, Resu
 
 
 class _Record:
-    """The files of a run; without a folder nothing is written."""
+    """The files of a run, workloads in the order of `names`; without a folder nothing is written.
+    What was resumed stays, also where the run at hand does not ask for it."""
 
     def __init__(
-        self, folder: Path | None, run: Mapping[str, Any], contenders: Sequence[str]
+        self,
+        folder: Path | None,
+        run: Mapping[str, Any],
+        contenders: Sequence[str],
+        names: Sequence[str],
     ) -> None:
         self._folder, self._run, self._contenders = folder, run, contenders
+        self._names = names
+
+    def ordered(self, results: Mapping[str, Result]) -> list[Result]:
+        return [results[name] for name in self._names if name in results]
 
     def write(self, results: Sequence[Result], checked: Sequence[Target] = ()) -> None:
         if self._folder is None or not results:
@@ -206,7 +215,7 @@ def _measure(
                 clock.count(time.monotonic() - began, fitting.seconds)
                 progress.update(task, completed=steps * (number + 1))
                 progress.console.print(_line(results[name]), highlight=False)
-                store.write([results[n] for n in names if n in results])
+                store.write(store.ordered(results))
     except Interrupted as stop:
         if stop.result is not None:
             results[stop.result.workload] = stop.result

@@ -237,6 +237,9 @@ def test_a_cases_file_is_run_as_json_and_resumed(
     assert ran == ["grow"]
     rows = json.loads((output / "suite.json").read_text(encoding="utf-8"))["results"]
     assert [row["workload"] for row in rows] == ["double", "grow"]
+    assert suite.main(["grow", *arguments, "--resume"]) == 0  # what it does not name stays
+    rows = json.loads((output / "suite.json").read_text(encoding="utf-8"))["results"]
+    assert [row["workload"] for row in rows] == ["double", "grow"]
     with pytest.raises(SystemExit, match="threads"):
         suite.main([*arguments[:-1], "2", "--resume"])
 
