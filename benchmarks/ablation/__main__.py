@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--store", help="SQLAlchemy URL (default: GAF_STORE)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--images", type=int, default=IMAGES, help="of a batch of ResNet-50")
-    parser.add_argument("--trials", type=int, help="new ones per strategy, on a simulated device")
+    parser.add_argument("--trials", type=int, help="new ones per strategy")
     parser.add_argument("--output", type=Path, help="folder for the table and the plot")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-plots", action="store_true")

@@ -53,8 +53,8 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to measure: seconds of search per strategy, where plans lie, rounds of timing; on a
-    simulated device also new trials per strategy."""
+    """How to measure: seconds and new trials of search per strategy, where plans lie, rounds of
+    timing."""
 
     device: str = "cpu"
     budget: float = 60.0
@@ -90,8 +90,8 @@ def _tuned(
     row = Row(strategy.name, None, None, program.article[strategy.name])
     try:
         optimized = gaf.optimize(
-            model, inputs, device=how.device, budget=how.budget, store=how.store,
-            rules=strategy.rules, strict=True,
+            model, inputs, device=how.device, budget=gaf.Budget(how.budget, how.trials),
+            store=how.store, rules=strategy.rules, strict=True,
         )  # fmt: skip
         report, plan = optimized.report, optimized.plan
     except GafError as error:

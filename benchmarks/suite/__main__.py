@@ -198,6 +198,8 @@ def _measure(
 ) -> bool:
     """Runs what is not in `results` yet; whether Ctrl-C ended it."""
     todo = [name for name in names if name not in results]
+    if not todo:
+        return False
     steps = 1 + len(settings.contenders) * len(MALLOC) + 1 + settings.rounds
     try:
         with _progress(Console(stderr=True)) as progress, Zygotes(settings.threads) as zygotes:

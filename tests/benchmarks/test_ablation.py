@@ -183,7 +183,7 @@ def test_a_program_is_tuned_under_each_strategy_and_checked(tmp_path: Path) -> N
         lambda us: us / 1000,
         {"none": 2.0, "automatic": 1.0},
     )
-    how = Plan(budget=4.0, store=f"sqlite:///{tmp_path}/store.sqlite", rounds=2)
+    how = Plan(budget=60.0, store=f"sqlite:///{tmp_path}/store.sqlite", rounds=2, trials=8)
     told: list[str] = []
     found = ablate(program, how, told.append)
     assert [row.strategy for row in found.rows] == ["none", "automatic"]
