@@ -74,10 +74,12 @@ def _compiler() -> Finding:
 
     try:
         with Scratch("doctor") as folder:
-            return Finding("C++ compiler", "ok", Compiler.find(folder).version)
+            found = Compiler.find(folder)
     except GafError as error:
         fix = "install g++ (not needed to run stored plans), or name one in CXX"
         return Finding("C++ compiler", "absent", str(error), fix)
+    alone = "" if found.openmp else "; without OpenMP (libomp), kernels run on one thread"
+    return Finding("C++ compiler", "ok", found.version + alone)
 
 
 def _cpu() -> Finding:

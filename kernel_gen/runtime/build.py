@@ -55,9 +55,8 @@ class Compiler:
                 "no C++ compiler: install g++ or clang, set CXX, or install the package ziglang"
             )
         version = _version(found)
-        openmp = "ziglang" not in found  # the wheel has no OpenMP runtime
         folder.mkdir(parents=True, exist_ok=True)
-        return Compiler(found, version, folder, openmp, timeout_seconds)
+        return Compiler(found, version, folder, _has_openmp(found, version), timeout_seconds)
 
     def compile(self, sources: Sequence[KernelSource], target: Target) -> Artifact | Failure:
         """One shared object with the entry points of all `sources`, each compiled for itself and
@@ -136,6 +135,17 @@ def _find_command(command: str | None) -> tuple[str, ...] | None:
     if command is None and importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "c++")
     return None
+
+
+def _has_openmp(command: tuple[str, ...], version: str) -> bool:
+    """Whether thread teams link: g++ brings its runtime, clang's is a package of its own (libomp),
+    and ziglang's wheel has none."""
+    if "ziglang" in command or "clang" not in version:
+        return "ziglang" not in command
+    with Scratch("openmp") as folder:
+        empty = ("-fopenmp", "-shared", "-x", "c++", os.devnull, "-o", str(folder / "empty.so"))
+        done = subprocess.run([*command, *empty], capture_output=True, timeout=60, check=False)
+    return done.returncode == 0
 
 
 def _version(command: tuple[str, ...]) -> str:

@@ -134,6 +134,19 @@ def test_compiler_is_taken_from_the_environment(
     assert found.version == "mycxx 1.0"
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_clang_without_its_openmp_builds_kernels_for_one_thread(
+    tmp_path: Path, links: bool
+) -> None:
+    script = tmp_path / "clang++"
+    script.write_text(
+        f"#!/bin/sh\n[ $1 = --version ] && echo clang version 14\n"
+        f"[ $1 != -fopenmp ] || exit {0 if links else 1}\n"
+    )
+    script.chmod(0o755)
+    assert Compiler.find(tmp_path / "objects", command=str(script)).openmp is links
+
+
 @pytest.mark.parametrize("isa", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_flags_are_explicit(isa: str) -> None:
     target = replace(ANY_TARGET, isa=isa)
