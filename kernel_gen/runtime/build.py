@@ -140,8 +140,10 @@ def _find_command(command: str | None) -> tuple[str, ...] | None:
 def _has_openmp(command: tuple[str, ...], version: str) -> bool:
     """Whether thread teams link: g++ brings its runtime, clang's is a package of its own (libomp),
     and ziglang's wheel has none."""
-    if "ziglang" in command or "clang" not in version:
-        return "ziglang" not in command
+    if "ziglang" in command:
+        return False
+    if "clang" not in version:
+        return True
     with Scratch("openmp") as folder:
         empty = ("-fopenmp", "-shared", "-x", "c++", os.devnull, "-o", str(folder / "empty.so"))
         done = subprocess.run([*command, *empty], capture_output=True, timeout=60, check=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel_gen.codegen.cpu.attention.operands import key_in_place, value_in_place
 from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.tiling import Operand, Tiling
-from kernel_gen.codegen.cpu.matmul.guess import registers, step_cycles
+from kernel_gen.codegen.cpu.matmul.guess import step_cycles, tile_registers
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Space
 
@@ -60,7 +60,7 @@ def _tiles(problem: Problem, target: Target) -> tuple[tuple[int, int], ...]:
         (rows, vectors)
         for rows in range(1, tallest + 1)
         for vectors in range(1, widest + 1)
-        if rows * vectors + vectors + 1 <= _room(target)
+        if rows * vectors + vectors + 1 <= tile_registers(target)
     ]
     return tuple(sorted(fitting, key=lambda tile: (_cycles(problem, target, tile), tile))[:8])
 
@@ -79,13 +79,8 @@ def _cycles(problem: Problem, target: Target, tile: tuple[int, int]) -> float:
 
 def _step_cycles(rows: int, vectors: int, target: Target) -> float:
     """Of one step of the depth, with its share of a tile's call; more with no register to spare."""
-    full = (rows + 1) * vectors + 1 == _room(target)
+    full = (rows + 1) * vectors + 1 == tile_registers(target)
     return (step_cycles(rows, vectors, target) + 0.5) * (1.05 if full else 1.0)
-
-
-def _room(target: Target) -> int:
-    """Vector registers for sums, the vectors of a step and one broadcast."""
-    return 30 if registers(target) == 32 else 16
 
 
 def _row_block(problem: Problem, wanted: int) -> int:

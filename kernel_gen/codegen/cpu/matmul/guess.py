@@ -38,12 +38,17 @@ def registers(target: Target) -> int:
     return 32 if target.vector_bytes == 64 or target.isa.startswith("arm") else 16
 
 
+def tile_registers(target: Target) -> int:
+    """Vector registers for a tile's sums, the vectors of a step and one broadcast."""
+    # 9×3 (31 of 32 registers) ran 2-3 % slower than 8×3 (28) on a Zen 4; why is not known
+    return 30 if registers(target) == 32 else 16
+
+
 def tiles(problem: Problem, target: Target) -> list[Tile]:
     """Register tiles that fit, the cheapest by the model first."""
     lanes = lanes_of(problem, target)
     widest = min(_MAX_VECTORS, max(1, -(-_slab_cols(problem) // lanes)))
-    # 9×3 (31 of 32 registers) ran 2-3 % slower than 8×3 (28) on a Zen 4; why is not known
-    room = 30 if registers(target) == 32 else 16
+    room = tile_registers(target)
     if target.isa in _NO_FMA:
         room -= 1  # a product on its way to its sum
     fitting = [

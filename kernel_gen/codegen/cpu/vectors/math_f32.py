@@ -14,7 +14,7 @@ exact and it does not matter whether the compiler contracts `x - k * HI` into on
 from __future__ import annotations
 
 LN2_HI, LN2_LO = "0.693359375f", "-2.12194440e-4f"
-_MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
+MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
 _MAGIC_64 = "12582976.0f"  # and this one leaves that integer plus 64 in them
 
 
@@ -25,7 +25,7 @@ def _reduce(magic: str) -> str:
   const F r = (x - k * {LN2_HI}) - k * {LN2_LO};"""
 
 
-_REDUCE = _reduce(_MAGIC)
+_REDUCE = _reduce(MAGIC)
 
 # Polynomials go in pairs (Estrin 1960): half the latency of one chain, which a scheduler of a few
 # dozen entries cannot hide by running iterations side by side.
@@ -46,7 +46,7 @@ F32_TEXT: dict[str, str] = {
     "scale": f"""\
 static inline F NAME(F p, F t) {{
 #if defined(__AVX512F__) && LANES == 16
-  return __builtin_ia32_scalefps512_mask(p, t - {_MAGIC}, p, -1, 4);
+  return __builtin_ia32_scalefps512_mask(p, t - {MAGIC}, p, -1, 4);
 #else
   /* the low bits of t are k; two factors, as one does not reach the least subnormal */
   const I n = (I)t, h = ((n >> 1) << 23) + 0x3f800000;
@@ -96,7 +96,7 @@ static inline F NAME(F x) {{
   const F high = 129.0f + (F){{}};
   const I gone = x < -151.0f;
   x = gone ? (F){{}} : @min(high, x);
-  const F t = x + {_MAGIC}, k = t - {_MAGIC};
+  const F t = x + {MAGIC}, k = t - {MAGIC};
   const F r = (x - k) * 0.693147180559945309f;
 {_EXP_POLY}
   return gone ? (F){{}} : @scale(p + 1.0f, t);

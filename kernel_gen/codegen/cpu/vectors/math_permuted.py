@@ -1,6 +1,6 @@
 """fp32 vector math for 16 lanes, by tables that one instruction looks up for all lanes (AVX-512).
 
-A table of 16 entries is one register, one of 32 entries two; `@table` of the rounded argument costs
+A table of 16 entries is one register, one of 32 entries two; looking the rounded argument up costs
 no multiply-add, of which Zen 4 and 5 finish one register a cycle or two, and saves several.
 
     e^x     = 2^(row / 16) · e^r, |r| < ln 2 / 32: a cubic in r        (Tang 1989)
@@ -14,10 +14,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from kernel_gen.codegen.cpu.vectors.math_f32 import MAGIC
 from kernel_gen.codegen.cpu.vectors.tables_f32 import ERF, ROOTS, ROOTS_REST, TANH
 
 PERMUTED_LANES = 16
-MAGIC = "12582912.0f"  # 1.5·2^23: adding it rounds to an integer in the low bits
 _STEP = 1 << 19  # an integer's low 4 bits, moved to where the next ones are an exponent
 
 
