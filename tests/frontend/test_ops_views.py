@@ -180,3 +180,15 @@ def test_other_scatters_are_left_to_the_framework(function: Callable[..., Any]) 
 )
 def test_left_to_the_framework(function: Callable[..., Any], target: str) -> None:
     assert targets(assert_as_eager(function, (X,))) == [target]
+
+
+def test_positions_that_many_ops_read_are_looked_at_once() -> None:
+    """Each addition reads the one before twice: sixty of them have 2^60 ways back."""
+
+    def positions(x: torch.Tensor) -> torch.Tensor:
+        at = torch.arange(4)
+        for _ in range(60):
+            at = at + at * 0
+        return x[at]
+
+    assert_as_eager(positions, (torch.randn(8, 3),))

@@ -30,14 +30,21 @@ class Bounds:
 
 def bounds_of(c: Lowering, value: Val) -> Bounds:
     """Bounds of a tensor of integers or bools; where nothing more is known, those of its type."""
+    return _bounds(c, value, {})
+
+
+def _bounds(c: Lowering, value: Val, known: dict[int, Bounds]) -> Bounds:
+    """`known`: those of tensors looked at already, by id; what many ops read is looked at once."""
     if value.dtype is DType.BOOL:
         return Bounds(0, 1)
-    numbers = np.iinfo(numpy_dtype(value.dtype).name)
-    limits, found = Bounds(int(numbers.min), int(numbers.max)), _made_bounds(c, value)
-    return found if found is not None and found.within(limits) else limits  # else they may wrap
+    if value.id not in known:
+        numbers = np.iinfo(numpy_dtype(value.dtype).name)
+        limits, found = Bounds(int(numbers.min), int(numbers.max)), _made_bounds(c, value, known)
+        known[value.id] = found if found and found.within(limits) else limits  # else it may wrap
+    return known[value.id]
 
 
-def _made_bounds(c: Lowering, value: Val) -> Bounds | None:
+def _made_bounds(c: Lowering, value: Val, known: dict[int, Bounds]) -> Bounds | None:
     """What the op behind a value says of it; None where that is nothing."""
     made = c.made(value)
     if made is None:
@@ -56,7 +63,7 @@ def _made_bounds(c: Lowering, value: Val) -> Bounds | None:
             return Bounds(0, math.prod(_last(c, call.x.shape[d]) + 1 for d in call.dims()) - 1)
     if op not in ("add", "mul", *_MOVES) or any(o.dtype.is_float for o in operands):
         return None
-    return _computed(op, [bounds_of(c, operand) for operand in operands])
+    return _computed(op, [_bounds(c, operand, known) for operand in operands])
 
 
 def _last(c: Lowering, extent: Dim) -> int:
