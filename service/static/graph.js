@@ -102,7 +102,13 @@ class Drawing {
     this.detail.addEventListener("click", (event) => this.link(event));
   }
 
-  async load() {
+  load() {
+    // Kept, as a group may be chosen from a table before its drawing is there.
+    this.loaded = this.draw();
+    return this.loaded;
+  }
+
+  async draw() {
     const { src, detail } = this.root.dataset;
     this.choices = detail.includes("/groups/") ? "cluster" : "node";
     const answer = await fetch(src);
@@ -174,13 +180,15 @@ class Drawing {
   }
 
   async choose(number, centre = false) {
-    const element = this.element(number);
-    for (const old of this.svg.querySelectorAll(".chosen")) old.classList.remove("chosen");
+    this.wanted = number;
+    await this.loaded.catch(() => null); // what is known is shown without a drawing as well
+    if (this.wanted !== number) return; // another one was chosen meanwhile
+    const element = this.view ? this.element(number) : null;
+    for (const old of this.root.querySelectorAll(".canvas .chosen")) old.classList.remove("chosen");
     element?.classList.add("chosen");
     if (element && centre) this.view.centre(element);
-    this.wanted = number;
     const answer = await fetch(`${this.root.dataset.detail}${number}/fragment`, { headers: { accept: "text/html" } });
-    if (this.wanted !== number) return; // another one was chosen meanwhile
+    if (this.wanted !== number) return;
     if (answer.redirected) return location.reload(); // the session has ended: log in again
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const shown = answer.ok ? page.body.childNodes : page.querySelectorAll("main p");
@@ -307,7 +315,7 @@ for (const table of document.querySelectorAll("main table")) {
   table.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-group]");
     const root = document.querySelector(".graph");
-    if (!link || !root?.drawing?.view || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!link || !root?.drawing || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     root.drawing.choose(link.dataset.group, true);
     root.scrollIntoView({ block: "start" });

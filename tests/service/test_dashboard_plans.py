@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
@@ -69,6 +69,22 @@ def test_the_page_leads_from_a_slow_group_to_its_source_and_its_trials(
     expect(page.locator("figure.plot svg circle").first).to_be_visible()
     page.get_by_role("navigation", name="Where this page is").get_by_text("Job").last.click()
     expect(page).to_have_url(re.compile(f"/jobs/{stocked.found.job_id}"))
+
+
+@pytest.mark.parametrize("answer", ["continue_", "abort"])
+def test_a_group_is_shown_though_its_drawing_is_late_or_missing(
+    page: Page, stocked: Stocked, answer: str
+) -> None:
+    held: list[Route] = []
+    page.route("**/svg", lambda route: held.append(route))
+    page.goto(f"/plans/{stocked.found.plan_id}")
+    link = page.get_by_role("region", name="Time by group").get_by_role("link").first
+    link.click()
+    expect(page.locator(".detail")).to_be_focused()
+    getattr(held.pop(), answer)()
+    expect(page.locator(".detail").get_by_role("heading").first).to_contain_text(link.inner_text())
+    expect(page.locator(".cluster.chosen")).to_have_count(1 if answer == "continue_" else 0)
+    page.troubles.clear()  # type: ignore[attr-defined] # the drawing that was refused
 
 
 def test_four_hundred_ops_are_searched_zoomed_and_chosen(page: Page, stocked: Stocked) -> None:
