@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from graph_autofusion.closure import adopt
+from graph_autofusion.collecting import collecting_later
 from graph_autofusion.gate import Gate
 from graph_autofusion.guards import Call
 from graph_autofusion.model_guard import ModelGuard, ModelState
@@ -208,6 +209,7 @@ class Programs:
         elif reason := self._bind(program):
             raise InvalidInput(f"the plan does not fit the model's weights: {reason}")
 
+    @collecting_later()
     def _bind(self, program: Program) -> str:
         """Packs the weights as they are now; if the model no longer fits the plan, says why."""
         captured, plan = program.captured, program.plan

@@ -9,6 +9,7 @@ from typing import Any
 
 from graph_autofusion.busy import other_work
 from graph_autofusion.client import Client
+from graph_autofusion.collecting import collecting_later
 from graph_autofusion.local_tuner import tune_locally
 from graph_autofusion.options import OnMiss, Options
 from graph_autofusion.paths import bundle_cache_root
@@ -91,6 +92,7 @@ class Resolver:
             plan = self._fetched(client, graph, plan_id, accepts)
         return plan or Resolution(None, "fallback", f"the plan of job {job} is no gain here")
 
+    @collecting_later()
     def _cached(self, graph: Graph, accepts: Accepts) -> Resolution | None:
         found = self._cache.lookup(self.key(graph))
         if not isinstance(found, Hit):
