@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend.own_writes import ARGUMENTS, noticed_writes
 from kernel_gen.frontend.script import ScriptMirror, unscripted
+from kernel_gen.frontend.tensor_lists import call_for_each
 
 # Decomposing these gives far more work than the operator itself: torch runs them whole.
 _KEEP = re.compile(
@@ -170,6 +171,9 @@ def decompositions(targets: Collection[Any]) -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
         target: table[target] for target in wanted if target in table
     }
+    for target in wanted:
+        if (on_members := call_for_each(target)) is not None:
+            found[target] = on_members
     # Batch statistics are reductions; the export table leaves these operators whole.
     found |= get_decompositions([target for target in wanted if _is_batch_norm(target)])
     return found
