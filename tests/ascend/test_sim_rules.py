@@ -42,6 +42,9 @@ _RULES = {
     "event_exhausted": ("event-exhausted", "V to S"),
     "uninitialised": ("uninitialised", "4096 to 4352"),
     "race_vector": ("race", "PipeBarrier"),
+    "race_in_place": ("race", "write after read"),
+    "race_gather": ("race", "PipeBarrier"),
+    "uninitialised_gather": ("uninitialised", "4096 to 4100"),
     "race_copy": ("race", "no event"),
     "race_scalar": ("race", "on pipe S"),
     "race_store": ("race", "on pipe MTE3"),
@@ -128,6 +131,7 @@ def test_rules_in_code_readme_and_tests_are_the_same() -> None:
         "sound_addresses",
         "sound_fetched_event",
         "sound_phases",
+        "sound_gather",
         "sound_bias",
     ],
 )

@@ -179,6 +179,53 @@ ENTRY(race_vector)
     Abs(in.tensor, in.tensor, 1024);
     Exp(in.tensor, in.tensor, 1024);
 }
+ENTRY(race_in_place)
+{
+    // The second instruction reads what it writes, and is not the first to read it.
+    Loaded in(x);
+    Add(in.tensor[512], in.tensor, in.tensor[256], 64);
+    Abs(in.tensor, in.tensor, 64);
+}
+// Byte offsets of 256 floats, every other one from number 2 * `first` on, in the last floats of `in`.
+static LocalTensor<uint32_t> EveryOther(Loaded &in, int32_t first)
+{
+    LocalTensor<int32_t> places = in.tensor[768].ReinterpretCast<int32_t>();
+    CreateVecIndex(places, first, 256u);
+    PipeBarrier<PIPE_V>();
+    Muls(places, places, 8, 256);
+    PipeBarrier<PIPE_V>();
+    return places.ReinterpretCast<uint32_t>();
+}
+ENTRY(race_gather)
+{
+    Loaded in(x);
+    Gather(in.tensor[512], in.tensor, EveryOther(in, 0), 0, 256u);
+    Abs(in.tensor, in.tensor, 64);
+}
+ENTRY(uninitialised_gather)
+{
+    Loaded in(x, 2048);
+    Gather(in.tensor[512], in.tensor, EveryOther(in, 257), 0, 256u);
+}
+ENTRY(sound_gather)
+{
+    // What lies between the elements is not read: all but the first of each eight is poison.
+    TPipe pipe;
+    Vec buffer;
+    pipe.InitBuffer(buffer, 4096);
+    LocalTensor<float> some = buffer.Get<float>();
+    LocalTensor<int32_t> places = some[512].ReinterpretCast<int32_t>();
+    for (int i = 0; i < 64; ++i) {
+        some.SetValue(i * 8, 1.0f);
+    }
+    CreateVecIndex(places, 0, 64u);
+    PipeBarrier<PIPE_V>();
+    Muls(places, places, 32, 64);
+    SetFlag<HardEvent::S_V>(EVENT_ID0);
+    WaitFlag<HardEvent::S_V>(EVENT_ID0);
+    PipeBarrier<PIPE_V>();
+    Gather(some[640], some, places.ReinterpretCast<uint32_t>(), 0, 64u);
+}
 ENTRY(race_copy)
 {
     Loaded in(x);

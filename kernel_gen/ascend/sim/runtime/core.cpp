@@ -276,13 +276,7 @@ void Instruction::Read(const Operand &operand, uint64_t low, uint64_t high)
         if (span.writer.number != 0 && !Ordered(span.writer)) {
             Race("read after write", operand, at, span.writer);
         }
-        for (Touch &reader : span.readers) {
-            if (reader.pipe == pipe_) {
-                reader = own;
-                return;
-            }
-        }
-        span.readers.push_back(own);
+        span.ReadBy(own);
     });
 }
 
@@ -325,13 +319,7 @@ void Instruction::ReadGlobal(const Operand &operand, uint64_t low, uint64_t high
         if (span.writer.number != 0 && !Ordered(span.writer)) {
             Race("read after write", operand, at, span.writer);
         }
-        for (Touch &reader : span.readers) {
-            if (reader.SameUnit(own)) {
-                reader = own;
-                return;
-            }
-        }
-        span.readers.push_back(own);
+        span.ReadBy(own);
     });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "lanes.h"
 
@@ -68,6 +69,48 @@ void SpreadElements(const Operand &dst, const Operand &src, uint32_t repeats, St
 namespace
 {
 
+// The blocks of `source` that hold the elements at `places`, as stretches of bytes, where all of
+// them are written; none otherwise.
+std::vector<std::pair<uint64_t, uint64_t>> BlocksOf(const Core &core, const Operand &source,
+                                                    const std::vector<uint64_t> &places)
+{
+    const Shadow &shadow = core.shadows[static_cast<int>(source.memory)];
+    std::vector<bool> read((source.high - source.low) / kBlockBytes + 1);
+    for (const uint64_t at : places) {
+        read[(at - source.low) / kBlockBytes] = true;
+    }
+    std::vector<std::pair<uint64_t, uint64_t>> stretches;
+    for (size_t first = 0; first < read.size(); ++first) {
+        const size_t begin = first;
+        while (first < read.size() && read[first]) {
+            ++first;
+        }
+        const uint64_t low = source.low + begin * kBlockBytes;
+        const uint64_t high = std::min(source.low + first * kBlockBytes, source.high);
+        if (low < high && !shadow.Written(low, high)) {
+            return {};
+        }
+        if (low < high) {
+            stretches.emplace_back(low, high);
+        }
+    }
+    return stretches;
+}
+
+// Reads whole blocks: element by element, what is known of a tile would fall into as many pieces.
+// Where a block is written in part, its elements are looked at alone.
+void ReadElements(Instruction &instruction, const Operand &source,
+                  const std::vector<uint64_t> &places, uint32_t size)
+{
+    const auto stretches = BlocksOf(instruction.core(), source, places);
+    for (const auto &[low, high] : stretches) {
+        instruction.Read(source, low, high);
+    }
+    for (size_t i = 0; stretches.empty() && i < places.size(); ++i) {
+        instruction.Read(source, places[i], places[i] + size);
+    }
+}
+
 bool TouchGather(Instruction &instruction, const Vector &v, const Operand &offset, uint32_t base,
                  const std::vector<Run> &runs)
 {
@@ -80,12 +123,14 @@ bool TouchGather(Instruction &instruction, const Vector &v, const Operand &offse
         return false;
     }
     const uint8_t *offsets = BytesAt(instruction.core(), offset);
+    std::vector<uint64_t> places(total);
     for (uint64_t lane = 0; lane < total; ++lane) {
-        const uint64_t at = v.src[0].at + base + Word(offsets + lane * 4);
-        if (!Reads(instruction, v.src[0], at, size, size)) {
+        places[lane] = v.src[0].at + base + Word(offsets + lane * 4);
+        if (!instruction.Legal(v.src[0], places[lane], places[lane] + size, size)) {
             return false;
         }
     }
+    ReadElements(instruction, v.src[0], places, size);
     for (const Run &run : runs) {
         if (!Writes(instruction, v.dst, v.dst.at + run.dst, run.lanes * size, size)) {
             return false;

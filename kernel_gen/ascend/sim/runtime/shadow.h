@@ -27,6 +27,28 @@ struct Span {
     bool written = false;  // false: poison
     Touch writer;
     std::vector<Touch> readers;
+
+    // Of each unit the last reader is kept, which comes after all others, and the one before it:
+    // the last may be the instruction that writes here next.
+    void ReadBy(const Touch &own)
+    {
+        Touch *older = nullptr;
+        int known = 0;
+        for (Touch &reader : readers) {
+            if (reader.SameUnit(own)) {
+                if (reader.number == own.number) {
+                    return;
+                }
+                ++known;
+                older = older == nullptr || reader.number < older->number ? &reader : older;
+            }
+        }
+        if (known < 2) {
+            readers.push_back(own);
+        } else {
+            *older = own;
+        }
+    }
 };
 
 class Shadow
@@ -67,6 +89,19 @@ public:
         first->second.readers.clear();
         first->second.end = high;
         spans_.erase(std::next(first), spans_.lower_bound(high));
+    }
+
+    // Whether no byte of [low, high) is poison.
+    bool Written(uint64_t low, uint64_t high) const
+    {
+        auto it = spans_.upper_bound(low);
+        it = it == spans_.begin() ? it : std::prev(it);
+        for (; it != spans_.end() && it->first < high; ++it) {
+            if (it->second.end > low && !it->second.written) {
+                return false;
+            }
+        }
+        return true;
     }
 
     void Poison(uint64_t low, uint64_t high)
