@@ -12,6 +12,7 @@ from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.channels_last import innermost
+from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.target import Target
@@ -129,7 +130,8 @@ def check(case: GraphCase, kernel: LoadedKernel, threads: int) -> None:
     known = {i.value: a for i, a in zip(case.graph.inputs, case.inputs, strict=True)}
     (result,) = case.graph.outputs
     type_ = case.graph.type_of(result.value)
-    known[result.value] = laid_out(np.full(static_shape(type_.shape), np.nan, np.float32), type_)
+    empty = np.full(static_shape(type_.shape), np.nan, numpy_dtype(type_.dtype))
+    known[result.value] = laid_out(empty, type_)
     operands = [laid_out(known[v], case.graph.type_of(v)) for v in case.lowered.operands[:-1]]
     assert kernel.run([*operands, known[result.value]], threads) == 0
     case.expected.assert_matches([known[result.value]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.matmul.inputs import Inputs
+from kernel_gen.codegen.cpu.matmul.scratch import ALIGN
 from kernel_gen.codegen.source import Pack
 
 
@@ -28,13 +29,26 @@ extern "C" void {inputs.symbol}_pack{buffer}(const void *src, void *dst) {{
   for (gaf_i64 b = 0; b < {products}; ++b) {{
 {calls}
   }}
-}}"""
+{_mark(inputs, buffer) if buffer in inputs.marked else ""}}}"""
+
+
+def _mark(inputs: Inputs, buffer: int) -> str:
+    """Writes behind the packed elements whether all of the constant's are finite."""
+    s = inputs.scalar
+    elems = inputs.problem.nest.buffers[buffer].type.elems
+    return f"""\
+  int finite = 1;
+  for (gaf_i64 i = 0; i < {elems}; ++i) {{
+    const {s} x = ((const {s} *)src)[i];
+    finite &= x - x == 0;
+  }}
+  (({s} *)dst)[{inputs.packed_elems(buffer)}] = finite;
+"""
 
 
 def pack_of(inputs: Inputs, buffer: int) -> Pack:
     """What the caller must know of `pack`."""
     p = inputs.problem
-    assert inputs.packed is not None
-    count = inputs.packed.count(buffer) * max(p.b, 1)
-    nbytes = count * inputs.section_elems * p.product.dtype.bytes
+    nbytes = inputs.packed_elems(buffer) * p.product.dtype.bytes
+    nbytes += ALIGN if buffer in inputs.marked else 0
     return Pack(buffer, nbytes, f"{inputs.symbol}_pack{buffer}")

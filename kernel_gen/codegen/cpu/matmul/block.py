@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.inputs import Inputs
+from kernel_gen.codegen.cpu.matmul.runs import runs_of
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Operand
 
@@ -131,6 +133,8 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
             blocked = t.left_blocks(p) > 1
             depth = f"kb / {t.kc} * {t.left_rows(p) * t.left_ld(p)}ll" if blocked else "kb"
             depth = "0" if t.splits_depth else depth
+            if t.left is Operand.POINTERS:
+                depth = f"kb / {self._run()} * {t.mr * t.left_ld(p) // runs_of(p)}"
             return (
                 f"{self.row_shift()}\n"
                 f"{indent}const {self.inputs.scalar} *rows_at = left"
@@ -141,6 +145,9 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
             f"{indent}const {self.inputs.scalar} *rows_at = left + {left.offset}"
             f" + (m - row_shift) * {left.line_stride}ll + kb * {left.step}ll;"
         )
+
+    def _run(self) -> int:
+        return extent(self.inputs.problem.depth[-1])
 
     def row_shift(self) -> str:
         """Declares by how many rows a tile moves up: the last one of rows that are read in place
@@ -202,7 +209,10 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
         tile = f"tile + {section * t.mr * t.nr}"
         k = "(k + 1) / 2" if t.pairs else "k"
         first = "first" if t.splits_depth else "kb == 0"
-        call = f"(rows_at, panel{section}, {tile}, {k}, {first}{', cols' if dot else ''});"
+        more = ", cols" if dot else ""
+        if t.left is Operand.POINTERS:
+            more = f", kb % {self._run()}"
+        call = f"(rows_at, panel{section}, {tile}, {k}, {first}{more});"
         ahead = self._fetch_next(section)
         if dot or t.tail_nv(p) == t.nv:
             return f"{ahead}        {symbol}_tile{call}"

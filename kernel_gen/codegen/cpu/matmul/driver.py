@@ -163,7 +163,7 @@ static void {self.inputs.symbol}_share(const gaf_kernel_args *args, int &status,
     def _pack_left_together(self) -> str:
         """All row tiles of all products, shared out among the threads some tiles at a time."""
         p, t = self.inputs.problem, self.inputs.tiling
-        if t.left is not Operand.CALL:
+        if not t.left.is_prepared:
             return ""
         tiles = t.row_tiles(p)
         step = -(-2 * t.lanes // t.mr)  # room for whole vectors along the rows

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.frame import entry_point
 from kernel_gen.codegen.cpu.matmul.after import after_function
 from kernel_gen.codegen.cpu.matmul.at_load import pack_function, pack_of
@@ -13,9 +16,11 @@ from kernel_gen.codegen.cpu.matmul.inputs import Direct, Inputs
 from kernel_gen.codegen.cpu.matmul.left import left_function
 from kernel_gen.codegen.cpu.matmul.microkernel import MicroKernel
 from kernel_gen.codegen.cpu.matmul.operand import constant_buffers, left_in_place, right_in_place
+from kernel_gen.codegen.cpu.matmul.pointers import pointers_function
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.right import right_function
 from kernel_gen.codegen.cpu.matmul.row_epilogue import rows_function
+from kernel_gen.codegen.cpu.matmul.runs import left_runs
 from kernel_gen.codegen.cpu.matmul.scratch import scratch
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.codegen.cpu.statements.emit import Emitter
@@ -27,6 +32,8 @@ from kernel_gen.codegen.source import KernelSource
 
 def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     """The source of one kernel; `symbol` is its C name."""
+    if tiling.turned:
+        problem = replace(problem, rows=(*problem.rows[1:], problem.rows[0]))
     unit = Unit()
     lanes = Lanes(tiling.lanes, max(4, problem.product.dtype.bytes))
     frame = Frame(symbol, Emitter(flatten(problem.nest), unit, lanes), problem, tiling)
@@ -34,20 +41,21 @@ def generate(problem: Problem, tiling: Tiling, symbol: str) -> KernelSource:
     in_place = tiling.right in (Operand.DIRECT, Operand.DOT)
     right = right_in_place(problem, tiling.right) if in_place else None
     packed = constant_buffers(problem) if tiling.right is Operand.LOAD else None
+    inputs = Inputs(symbol, frame.scalar, problem, tiling, left, right, packed)
     if right is not None and tiling.right is Operand.DOT:
         unit.function(_dot_kernel(frame, left, right[0]).text(unit))
     else:
         for kernel in _micro_kernels(frame, left, right):
             unit.function(kernel.text(unit))
-    if left is None:
-        unit.function(left_function(frame))
+    if tiling.left.is_prepared:
+        listed = tiling.left is Operand.POINTERS
+        unit.function(pointers_function(frame, inputs) if listed else left_function(frame))
     if right is None:
         for section in range(problem.sections):
             unit.function(right_function(frame, section))
     unit.function(after_function(frame))
     if problem.finishes_rows:
         unit.function(rows_function(frame))
-    inputs = Inputs(symbol, frame.scalar, problem, tiling, left, right, packed)
     unit.function(Block(inputs).text())
     unit.function(Driver(inputs).text())
     team = entry_point(unit, symbol, parallel=tiling.team)
@@ -69,6 +77,8 @@ def _micro_kernels(
 ) -> list[MicroKernel]:
     """The full register tile, and one of fewer vectors where columns do not fill the last tile."""
     p, t = frame.problem, frame.tiling
+    runs = left_runs(p) if t.left is Operand.POINTERS else None
+    evenly = left or runs
     widths = {"tile": t.nv}
     if t.tail_nv(p) != t.nv:
         widths["tail"] = t.tail_nv(p)
@@ -82,12 +92,13 @@ def _micro_kernels(
             nv=nv,
             tile_ld=t.nr,
             lda=left.line_stride if left else t.left_ld(p),
-            ska=left.step if left else 1,
+            ska=evenly.step if evenly else 1,
             ldb=right[0].step if right else nv * t.lanes,
             aligned=right is None,
             unroll=t.unroll,
             prefetch=t.prefetch,
             pairs=t.pairs,
+            run=extent(p.depth[-1]) if runs else 0,
         )
         for name, nv in widths.items()
     ]

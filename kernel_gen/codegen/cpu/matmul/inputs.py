@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
+from kernel_gen.codegen.cpu.matmul.runs import left_runs
 from kernel_gen.codegen.cpu.matmul.scratch import right_bytes
-from kernel_gen.codegen.cpu.matmul.tiling import Tiling
+from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,21 @@ class Inputs:
         """Elements of one section of one product, packed."""
         p, t = self.problem, self.tiling
         return right_bytes(p, t, t.col_tiles(p)) // p.product.dtype.bytes
+
+    @property
+    def marked(self) -> tuple[int, ...]:
+        """Buffers packed at load behind whose elements stands whether all of them are finite. Runs
+        of zeros may be left out then: products with them are zeros, and no NaN."""
+        p, t = self.problem, self.tiling
+        runs = left_runs(p) if t.left is Operand.POINTERS else None
+        plain = all(plain_load(p.nest, p.section(n).rhs) for n in range(p.sections))
+        marked = runs is not None and runs.guards and plain and self.packed
+        return tuple(sorted(set(self.packed or ()))) if marked else ()
+
+    def packed_elems(self, buffer: int) -> int:
+        """Elements of a constant that is packed at load."""
+        assert self.packed is not None
+        return self.packed.count(buffer) * max(self.problem.b, 1) * self.section_elems
 
     def section_at(self, place: int, product: str) -> str:
         """Where the section at `place` of a product begins among packed sections."""

@@ -38,22 +38,21 @@ class MicroKernel:
     unroll: int
     prefetch: int  # rows of B ahead; 0: none
     pairs: bool = False  # elements of A and B are two bf16 of neighbouring steps
+    run: int = 0  # steps of a run of rows that are pointers; 0: rows at a constant distance
 
     def text(self, unit: Unit) -> str:
-        """The C++ function `void symbol(A, B, C, k, first)`."""
+        """The C++ function `void symbol(A, B, C, k, first)`; with runs A are pointers to rows, and
+        another argument says with which step of a run the sums begin."""
         s, fma = self.scalar, multiply_add(unit, self.scalar, self.vector, self.lanes)
         if self.pairs:
             vector_type(unit, DType.I32, self.lanes)
+        at = ", gaf_i64 at" if self.run else ""
         return "\n".join(
             (
                 f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
-                f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first) {{",
+                f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first{at}) {{",
                 *self._begin(),
-                f"  for (; k >= {self.unroll}; k -= {self.unroll}) {{",
-                *(line for u in range(self.unroll) for line in self._step(u, fma)),
-                f"    A += {self.unroll * self.ska}; B += {self.unroll * self.ldb};",
-                "  }",
-                *(self._remainder(fma) if self.unroll > 1 else ()),
+                *(self._runs(fma) if self.run else self._steps(fma)),
                 *(
                     f"  *({self.vector} *)(C + {self._at(i, j)}) = c{i}_{j};"
                     for i, j in self._tile()
@@ -61,6 +60,40 @@ class MicroKernel:
                 "}",
             )
         )
+
+    def _steps(self, fma: str) -> list[str]:
+        return [
+            f"  for (; k >= {self.unroll}; k -= {self.unroll}) {{",
+            *(line for u in range(self.unroll) for line in self._step(u, fma)),
+            f"    {self._advance(self.unroll)} B += {self.unroll * self.ldb};",
+            "  }",
+            *(self._remainder(fma) if self.unroll > 1 else ()),
+        ]
+
+    def _runs(self, fma: str) -> list[str]:
+        """Run after run; those that all rows have outside their operand count as zeros."""
+        s = self.scalar
+        rows = (f"const {s} *a{i} = row[{i}] + at * {self.ska};" for i in range(self.mr))
+        return [
+            f"  const {s} *const *row = (const {s} *const *)A;",
+            f"  for (gaf_i64 left = k; left > 0; row += {self.mr}, at = 0) {{",
+            f"    k = {self.run} - at < left ? {self.run} - at : left;",
+            "    left -= k;",
+            f"    if (!row[0]) {{ B += k * {self.ldb}; continue; }}",
+            *(f"    {row}" for row in rows),
+            *("  " + line for line in self._steps(fma)),
+            "  }",
+        ]
+
+    def _advance(self, steps: int) -> str:
+        """To the element of A `steps` steps on."""
+        if not self.run:
+            return f"A += {steps * self.ska};"
+        return " ".join(f"a{i} += {steps * self.ska};" for i in range(self.mr))
+
+    def _row(self, i: int, u: int) -> str:
+        """Row i's element u steps on."""
+        return f"a{i}[{u * self.ska}]" if self.run else f"A[{i * self.lda + u * self.ska}]"
 
     def _tile(self) -> list[tuple[int, int]]:
         return [(i, j) for i in range(self.mr) for j in range(self.nv)]
@@ -92,8 +125,7 @@ class MicroKernel:
                 lines.append(f"      __builtin_prefetch(B + {at + self.prefetch * self.ldb});")
         for i in range(self.mr):
             lines.append(
-                f"      {{ const {self.vector} a = A[{i * self.lda + u * self.ska}]"
-                f" - ({self.vector}){{}};"
+                f"      {{ const {self.vector} a = {self._row(i, u)} - ({self.vector}){{}};"
             )
             lines += [f"        {fma}(c{i}_{j}, a, b{j});" for j in range(self.nv)]
             lines.append("      }")
@@ -135,6 +167,6 @@ class MicroKernel:
         return [
             "  for (; k > 0; --k) {",
             *self._step(0, fma),
-            f"    A += {self.ska}; B += {self.ldb};",
+            f"    {self._advance(1)} B += {self.ldb};",
             "  }",
         ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.inputs import Direct
 from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
+from kernel_gen.codegen.cpu.matmul.runs import left_runs
 from kernel_gen.codegen.cpu.matmul.text import index_text
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
 from kernel_gen.errors import Refusal
@@ -86,7 +87,24 @@ def _direct(load: Load, line: tuple[Axis, ...], depth: tuple[Axis, ...]) -> Dire
 
 
 def left_modes(problem: Problem) -> tuple[Operand, ...]:
-    return (Operand.CALL, Operand.DIRECT) if left_in_place(problem) else (Operand.CALL,)
+    """Possible modes, the preferred one last."""
+    if left_in_place(problem):
+        return (Operand.CALL, Operand.DIRECT)
+    return (Operand.CALL, Operand.POINTERS) if left_runs(problem) else (Operand.CALL,)
+
+
+def may_turn(problem: Problem) -> bool:
+    """Whether rows may run along their first axis innermost, so that the rows of a tile lie at one
+    place in the padding, which is then left out."""
+    runs = left_runs(problem)
+    return len(problem.rows) > 1 and runs is not None and bool(runs.guards)
+
+
+def refuse_turned(problem: Problem, tiling: Tiling) -> Refusal | None:
+    """Only rows behind pointers may be in any order."""
+    if tiling.turned and not (may_turn(problem) and tiling.left is Operand.POINTERS):
+        return Refusal("operand-layout", "rows that are turned are read through pointers")
+    return None
 
 
 def right_modes(problem: Problem) -> tuple[Operand, ...]:
@@ -138,7 +156,8 @@ def fits_in_place(problem: Problem, tiling: Tiling) -> bool:
     if left is not None and 0 < problem.m < tiling.mr:
         return False
     if tiling.right is Operand.DOT:
-        return (left is None or left.step == 1) and tiling.mr <= MAX_DOT_ROWS
+        straight = tiling.left is not Operand.POINTERS and (left is None or left.step == 1)
+        return straight and tiling.mr <= MAX_DOT_ROWS
     if tiling.right is Operand.DIRECT and problem.inner_cols:
         tail = tiling.tail_nv(problem) * tiling.lanes
         return problem.inner_cols >= tail

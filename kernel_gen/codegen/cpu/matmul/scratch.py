@@ -42,7 +42,7 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
         return _by_depth(problem, tiling)
     rows, cols = tiling.row_tiles(problem), tiling.col_tiles(problem)
     by_cols = tiling.split is Split.COLS
-    left = tiling.left is Operand.CALL
+    left = tiling.left.is_prepared
     right = tiling.right is Operand.CALL
     batch = max(problem.b, 1)
     stacked = batch * problem.sections
@@ -100,6 +100,8 @@ def refuse_depth(problem: Problem, tiling: Tiling) -> Refusal | None:
     """Why the depth is not split so."""
     if not tiling.splits_depth:
         return None
+    if tiling.left is Operand.POINTERS:
+        return Refusal("operand-layout", "pointers are listed for whole rows")
     if not divides_depth(problem):
         return Refusal("operand-layout", "rows are packed whole: a statistic of each comes first")
     if sums_bytes(problem, tiling) > _MOST_SUMS:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul import guess
-from kernel_gen.codegen.cpu.matmul.operand import holds_pairs, left_modes, right_modes
+from kernel_gen.codegen.cpu.matmul.operand import (
+    holds_pairs,
+    left_modes,
+    may_turn,
+    right_modes,
+)
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.row_epilogue import policies
 from kernel_gen.codegen.cpu.matmul.scratch import divides_depth
@@ -18,6 +24,7 @@ _PREFETCH = (0, 4, 8, 16)
 _AHEAD = ("none", "next")
 _ELEMENTS = ("wide", "pairs")
 _COLS = ("apart", "joined")
+_WALK = ("straight", "turned")
 _AHEAD_ROW_TILES = 8  # with fewer, one tile's share of a panel is long
 _TEAM_STEPS = 200_000
 _PARTS = (1, 2, 4, 8, 16)
@@ -44,6 +51,7 @@ def matmul_space(problem: Problem, target: Target) -> Space:
         Parameter("ahead", _AHEAD),
         *((Parameter("element", _ELEMENTS),) if holds_pairs(problem) else ()),
         *((Parameter("cols", _COLS),) if problem.joins_cols else ()),
+        *((Parameter("walk", _WALK),) if may_turn(problem) else ()),
         Parameter("threads", ("one", "all")),
         *((Parameter("keep", policies(problem)),) if problem.finishes_rows else ()),
     )
@@ -158,6 +166,7 @@ def _seed(
         ("prefetch", 8 if packed else 0),
         *((("element", _element(problem, target, packed)),) if holds_pairs(problem) else ()),
         *((("cols", _COLS[_joins(problem, target, tile, packed)]),) if problem.joins_cols else ()),
+        *((("walk", _WALK[_turns(problem, tile, left)]),) if may_turn(problem) else ()),
         ("ahead", _AHEAD[packed and problem.m >= _AHEAD_ROW_TILES * tile.rows]),
         ("threads", "all" if _worth_a_team(problem) else "one"),
         *((("keep", policies(problem)[-1]),) if problem.finishes_rows else ()),
@@ -173,6 +182,11 @@ def _joins(problem: Problem, target: Target, tile: guess.Tile, packed: bool) -> 
     """Whether tiles are cut anew: packed, and not whole where the innermost axis ends."""
     columns = tile.vectors * guess.lanes_of(problem, target)
     return packed and problem.inner_cols % columns != 0
+
+
+def _turns(problem: Problem, tile: guess.Tile, left: Operand) -> bool:
+    """Whether a tile's rows are at one place in the padding if they are turned."""
+    return left is Operand.POINTERS and extent(problem.rows[0]) % tile.rows == 0
 
 
 def _depth(problem: Problem, target: Target, tile: guess.Tile, right: Operand) -> int:
@@ -252,6 +266,7 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         pairs=point.get("element", "wide") == "pairs",
         joined=point.get("cols", "apart") == "joined",
         ahead=point["ahead"] == "next",
+        turned=point.get("walk", _WALK[0]) == "turned",
         team=point["threads"] == "all",
         keep=str(point.get("keep", "none")),
         parts=int(point.get("parts", 1)) if whole else 1,

@@ -9,6 +9,7 @@ from kernel_gen.codegen.cpu.matmul.operand import (
     left_modes,
     refuse_joined,
     refuse_pairs,
+    refuse_turned,
     right_modes,
 )
 from kernel_gen.codegen.cpu.matmul.problem import Problem, analyse
@@ -52,6 +53,7 @@ class MatmulTemplate:
         refused = (
             refuse_pairs(problem, tiling)
             or refuse_joined(problem, tiling)
+            or refuse_turned(problem, tiling)
             or refuse_depth(problem, tiling)
             or refuse_panel(problem, tiling)
         )

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.runs import POINTER_BYTES, runs_of
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.graph import Attr, attrs
 from kernel_gen.schedule.schedule import Decision, Schedule
@@ -17,6 +18,7 @@ _THREADS = {False: "one", True: "all"}
 _PAIRS = "bf16-pairs"
 _JOINED = "joined"
 _AHEAD = {False: "none", True: "next"}
+_TURNED = "turned"
 
 
 class Split(StrEnum):
@@ -37,18 +39,25 @@ class Split(StrEnum):
 class Operand(StrEnum):
     """How the product reads an operand: in place, packed in each call, or packed once at load.
 
-    `DOT` reads the right operand in place, with vectors along k (for few rows).
+    `DOT` reads the right operand in place, with vectors along k (for few rows); `POINTERS` reads
+    the left one in place, through pointers listed in each call.
     """
 
     DIRECT = "direct"
     DOT = "dot"
     CALL = "call"
     LOAD = "load"
+    POINTERS = "pointers"
 
     @property
     def is_packed(self) -> bool:
         """Whether the product reads a packed copy."""
         return self in (Operand.CALL, Operand.LOAD)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether each call makes something of the operand first: a packed copy, or pointers."""
+        return self in (Operand.CALL, Operand.POINTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,7 @@ class Tiling:
     team: bool = True  # False: one thread whatever the caller offers
     keep: str = "none"  # what is kept along a row that is finished in stages (`row_epilogue`)
     parts: int = 1  # of a product's sums, where the depth is split
+    turned: bool = False  # whether rows run along their first axis innermost
 
     @property
     def splits_depth(self) -> bool:
@@ -167,7 +177,9 @@ class Tiling:
     def left_ld(self, problem: Problem) -> int:
         """Row stride of packed A in packed elements: room for whole vectors along the innermost
         axis of the depth, and not a multiple of 512 B, which would put all rows of a tile into few
-        sets of the cache."""
+        sets of the cache. Where rows are pointers, room for those of a row."""
+        if self.left is Operand.POINTERS:
+            return runs_of(problem) * POINTER_BYTES // problem.product.dtype.bytes
         steps = self.step(problem) if self.splits_depth else problem.k
         last = extent(problem.depth[-1]) if len(problem.depth) > 1 else steps
         written = steps - last + -(-last // self.lanes) * self.lanes
@@ -191,6 +203,7 @@ def to_schedule(tiling: Tiling) -> Schedule:
             Decision("block", attrs(depth=tiling.kc, rows=tiling.mc, cols=tiling.nc)),
             Decision("pack", _packing(tiling)),
             *((Decision("cols", attrs(tiles=_JOINED)),) if tiling.joined else ()),
+            *((Decision("walk", attrs(rows=_TURNED)),) if tiling.turned else ()),
             Decision("parallel", _sharing(tiling)),
             Decision("unroll", attrs(depth=tiling.unroll)),
             Decision("prefetch", attrs(depth=tiling.prefetch, panel=_AHEAD[tiling.ahead])),
@@ -232,4 +245,5 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         team=word(schedule, "parallel", "threads") == _THREADS[True],
         keep=word(schedule, "rows", "keep") if schedule.find("rows") else "none",
         parts=number(schedule, "parallel", "parts") if split is Split.DEPTH else 1,
+        turned=bool(schedule.find("walk")),
     )
