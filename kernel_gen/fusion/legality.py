@@ -14,7 +14,8 @@ from kernel_gen.ir.target import Target
 _LAST_RESORT = frozenset({"loops"})
 _NO_TEMPLATE = Refusal("no-template", "no template takes this group")
 # Matrix products inside one node; a kernel holds one, or several of one left operand.
-_PRODUCTS = {"linear": 1, "matmul": 1, "convolution": 1, "attention": 2}
+_WINDOWED = frozenset({"convolution", "conv_transpose", "conv_weight_gradient"})
+_PRODUCTS = {"linear": 1, "matmul": 1, "attention": 2, **dict.fromkeys(_WINDOWED, 1)}
 
 
 class Accepts(Protocol):
@@ -79,12 +80,18 @@ def _refuse_windows(program: Graph, chosen: list[Node]) -> Refusal | None:
     own, unless the kernel has one position only."""
     made = _made(chosen)
     for node in chosen:
-        if node.op == "convolution" and node.inputs[0] in made:
-            positions = program.type_of(node.inputs[1]).shape[2:]
-            if any(extent != 1 for extent in positions):
-                sentence = f"{described(node)}: its input would be computed once for each window"
-                return Refusal("overlapping-windows", sentence)
+        if node.op in _WINDOWED and made.intersection(_read_in_windows(program, node)):
+            sentence = f"{described(node)}: its input would be computed once for each window"
+            return Refusal("overlapping-windows", sentence)
     return None
+
+
+def _read_in_windows(program: Graph, node: Node) -> tuple[int, ...]:
+    """Operands of which each element is read for several elements of the result."""
+    if node.op == "conv_weight_gradient":
+        return node.inputs
+    positions = program.type_of(node.inputs[1]).shape[2:]
+    return node.inputs[:1] if any(extent != 1 for extent in positions) else ()
 
 
 def _made(chosen: list[Node]) -> set[int]:
@@ -108,7 +115,7 @@ def is_attention(nodes: list[Node]) -> bool:
 def _side_by_side(program: Graph, products: list[Node]) -> bool:
     """Whether the products read the same left operand and give results of one shape: query, key
     and value, or the gate of a feed-forward layer and what it gates."""
-    if any(matrix_products(node) != 1 or node.op == "convolution" for node in products):
+    if any(matrix_products(node) != 1 or node.op in _WINDOWED for node in products):
         return False
     kinds = {(node.inputs[0], program.type_of(node.output).shape) for node in products}
     return len(kinds) == 1

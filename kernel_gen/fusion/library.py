@@ -32,7 +32,7 @@ def library_groups(
         reason = unfusable(program.nodes[node]) or refusals.get((node,)) or _LIBRARY
         found.append(framework_group(program, (node,), reason))
         views = _own_views(program, dag, constant, node)
-        if views and _is_library_op(program, node):
+        if views and matrix_products(program.nodes[node]):
             found.append(framework_group(program, (*views, node), reason))
         found += _fused_convolutions(program, dag, fixed, node)
     return tuple(found)
@@ -79,10 +79,6 @@ def constant_group(program: Graph, needed: frozenset[int]) -> FrameworkGroup | N
     outputs = tuple(v for i in sorted(nodes) for v in program.nodes[i].outputs if v in needed)
     sentence = "These ops read constants only; they run once, when the plan is bound."
     return FrameworkGroup(group.nodes, group.inputs, outputs, CONSTANT_CODE, sentence)
-
-
-def _is_library_op(program: Graph, node: int) -> bool:
-    return bool(matrix_products(program.nodes[node])) or program.nodes[node].op == "convolution"
 
 
 def _own_views(program: Graph, dag: Dag, constant: frozenset[int], node: int) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from kernel_gen.ir.call import Call, make_call
 from kernel_gen.ir.emitter import Emitter
 from kernel_gen.ir.expand_activation import ACTIVATIONS
 from kernel_gen.ir.expand_attention import expand_attention
+from kernel_gen.ir.expand_convolution import expand_conv_transpose, expand_conv_weight_gradient
 from kernel_gen.ir.expand_norm import (
     expand_batch_norm,
     expand_group_norm,
@@ -82,6 +83,8 @@ _RULES: dict[str, Expansion] = {
     "var": expand_var,
     "std": expand_std,
     "attention": expand_attention,
+    "conv_transpose": expand_conv_transpose,
+    "conv_weight_gradient": expand_conv_weight_gradient,
     "max_pool": expand_max_pool,
     "avg_pool": expand_avg_pool,
     "topk": expand_topk,

@@ -15,7 +15,8 @@ from kernel_gen.ir.call import Call, make_call
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Attrs
 from kernel_gen.ir.infer_composite import COMPOSITE_RULES
-from kernel_gen.ir.infer_reduce import infer_convolution, infer_matmul, infer_reduction
+from kernel_gen.ir.infer_convolution import infer_convolution
+from kernel_gen.ir.infer_reduce import infer_matmul, infer_reduction
 from kernel_gen.ir.infer_view import VIEW_RULES
 from kernel_gen.ir.ops import OPS, OpKind
 from kernel_gen.ir.types import Shape, TensorType

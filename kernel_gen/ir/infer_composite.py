@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kernel_gen.ir.broadcast import broadcast_shapes
 from kernel_gen.ir.call import Call, describe_shape
 from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.infer_convolution import infer_conv_transpose, infer_conv_weight_gradient
 from kernel_gen.ir.infer_reduce import reduced_shape
 from kernel_gen.ir.infer_view import check_broadcastable
 from kernel_gen.ir.types import Shape, TensorType
@@ -216,6 +217,8 @@ COMPOSITE_RULES: dict[str, Callable[[Call], TensorType]] = {
     "mean": _moment,
     "var": _moment,
     "std": _moment,
+    "conv_transpose": infer_conv_transpose,
+    "conv_weight_gradient": infer_conv_weight_gradient,
     "max_pool": _pool,
     "avg_pool": _pool,
     "topk": _topk,

@@ -116,6 +116,20 @@ OPS: dict[str, OpSpec] = {
     **_specs(OpKind.COMPOSITE, 1, "clamp", "low", "high"),  # None: unbounded
     **_specs(OpKind.COMPOSITE, 1, "mean", "dims", "keepdim"),
     **_specs(OpKind.COMPOSITE, 1, "var std", "dims", "keepdim", "correction"),
+    # torch's: x (N, I, …), weight (I, O / groups, kernel…)[, bias (O)]
+    **_specs(
+        OpKind.COMPOSITE,
+        None,
+        "conv_transpose",
+        *("stride", "padding", "output_padding", "dilation", "groups"),
+    ),
+    # of the weight of a convolution of x, from the gradient of its result
+    **_specs(
+        OpKind.COMPOSITE,
+        2,
+        "conv_weight_gradient",
+        *("kernel", "stride", "padding", "dilation", "groups"),
+    ),
     # windows over the last dims; low and high: -inf or 0 around the image, counted in the mean
     **_specs(OpKind.COMPOSITE, 1, "max_pool", "kernel", "stride", "low", "high", "dilation"),
     **_specs(OpKind.COMPOSITE, 1, "avg_pool", "kernel", "stride", "low", "high"),

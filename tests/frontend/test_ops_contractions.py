@@ -109,18 +109,87 @@ def test_convolution(name: str) -> None:
     assert not targets(captured)
 
 
-def test_transposed_convolution_and_uneven_windows_stay_with_torch() -> None:
-    def program(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+TRANSPOSED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "line": (
+        lambda x, w, b: F.conv_transpose1d(x, w, b, 3, 1, 2, dilation=4),
+        (noise(2, 4, 7), noise(4, 3, 4), noise(3)),
+    ),
+    "overlapping": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1),
+        (noise(2, 4, 5, 6), noise(4, 3, 4, 4)),
+    ),
+    "groups": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 1), (1, 3), (1, 0), 2),
+        (noise(2, 4, 5, 6), noise(4, 3, 3, 2), noise(6)),
+    ),
+    "depthwise": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, groups=4),
+        (noise(2, 4, 5, 6), noise(4, 1, 2, 2)),
+    ),
+    "unbatched": (F.conv_transpose2d, (noise(4, 5, 6), noise(4, 3, 2, 3))),
+    "volume": (
+        lambda x, w: F.conv_transpose3d(x, w, stride=2, padding=1),
+        (noise(1, 4, 3, 4, 3), noise(4, 3, 3, 3, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(TRANSPOSED))
+def test_transposed_convolution(name: str) -> None:
+    function, args = TRANSPOSED[name]
+    captured = assert_as_eager(function, args, exact=False)
+    assert ops(captured)["conv_transpose"] == 1
+    assert not targets(captured)
+
+
+def _conv(x: Tensor, w: Tensor, b: Tensor, **settings: Any) -> Tensor:
+    functions = (torch.conv1d, torch.conv2d, torch.conv3d)
+    return functions[x.ndim - 3](x, w, b, **settings)
+
+
+IMAGE = noise(2, 4, 7, 8)
+BACKWARD: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
+    "plain": (lambda *a: _conv(*a, padding=1), (IMAGE, noise(6, 4, 3, 3), noise(6))),
+    "strided": (lambda *a: _conv(*a, stride=2, padding=1), (IMAGE, noise(6, 4, 3, 3), noise(6))),
+    "grouped": (
+        lambda *a: _conv(*a, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2),
+        (IMAGE, noise(6, 2, 3, 2), noise(6)),
+    ),
+    "depthwise": (lambda *a: _conv(*a, groups=4), (IMAGE, noise(4, 1, 3, 3), noise(4))),
+    "line": (lambda *a: _conv(*a, padding="same"), (noise(2, 4, 9), noise(6, 4, 4), noise(6))),
+    "volume": (
+        lambda *a: _conv(*a, stride=2),
+        (noise(1, 2, 5, 4, 3), noise(3, 2, 2, 3, 2), noise(3)),
+    ),
+    "transposed": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1),
+        (IMAGE, noise(4, 3, 3, 3), noise(3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BACKWARD))
+def test_gradients_of_convolutions(name: str) -> None:
+    function, args = BACKWARD[name]
+
+    def gradients(x: Tensor, w: Tensor, b: Tensor, given: Tensor) -> Any:
+        return torch.func.vjp(function, x, w, b)[1](given)
+
+    captured = assert_as_eager(gradients, (*args, noise(*function(*args).shape)), exact=False)
+    assert ops(captured)["conv_weight_gradient"] == 1
+    assert not targets(captured)
+
+
+def test_uneven_windows_stay_with_torch() -> None:
+    def program(x: Tensor) -> tuple[Tensor, ...]:
         return (
-            F.conv_transpose2d(x, w),
             F.adaptive_avg_pool2d(x, 4),
             F.avg_pool2d(x, 3, padding=1, count_include_pad=False),
             *F.max_pool2d(x, 2, return_indices=True),
         )
 
-    captured = assert_as_eager(program, (noise(1, 3, 6, 6), noise(3, 4, 3, 3)))
+    captured = assert_as_eager(program, (noise(1, 3, 6, 6),))
     assert [str(t).split(".")[1] for t in targets(captured)] == [
-        "conv_transpose2d",
         "adaptive_avg_pool2d",
         "avg_pool2d",
         "max_pool2d_with_indices",

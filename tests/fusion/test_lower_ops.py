@@ -43,6 +43,26 @@ COMPOSITES = {
         (tensor(2, 3, 7),),
         {"kernel": (3,), "stride": (2,), "low": (1,), "high": (1,)},
     ),
+    "conv_transpose": (
+        (tensor(2, 4, 5, 3), tensor(4, 3, 3, 2), tensor(6)),
+        {
+            "stride": (2, 3),
+            "padding": (1, 0),
+            "output_padding": (1, 0),
+            "dilation": (1, 2),
+            "groups": 2,
+        },
+    ),
+    "conv_weight_gradient": (
+        (tensor(2, 4, 7, 6), tensor(2, 6, 4, 4)),
+        {
+            "kernel": (3, 2),
+            "stride": (2, 1),
+            "padding": (1, 0),
+            "dilation": (1, 2),
+            "groups": 2,
+        },
+    ),
     "topk": ((X,), {"dim": 1, "k": 3}),
     "argtopk": ((X,), {"dim": 0, "k": 2}),
     "attention": (

@@ -141,6 +141,22 @@ def _convolution(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.T
     )  # fmt: skip
 
 
+def _conv_transpose(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
+    x, weight, *bias = operands
+    return torch.convolution(
+        x, weight, bias[0] if bias else None, attrs["stride"], attrs["padding"],
+        attrs["dilation"], True, attrs["output_padding"], attrs["groups"],
+    )  # fmt: skip
+
+
+def _conv_weight_gradient(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
+    x, gradient = operands
+    shape = (gradient.shape[1], x.shape[1] // attrs["groups"], *attrs["kernel"])
+    settings = {key: attrs[key] for key in ("stride", "padding", "dilation", "groups")}
+    functions = (torch.nn.grad.conv1d_weight, torch.nn.grad.conv2d_weight)
+    return functions[len(shape) - 3](x, shape, gradient, **settings)
+
+
 def _parameters(operands: Sequence[torch.Tensor], attrs: Attributes) -> list[torch.Tensor | None]:
     """weight and bias, None where absent."""
     left = list(operands)
@@ -242,6 +258,8 @@ _SPECIAL: dict[str, Callable[[Sequence[torch.Tensor], Attributes], torch.Tensor]
     "argmax": lambda x, a: _position("argmax", x[0], a),
     "argmin": lambda x, a: _position("argmin", x[0], a),
     "convolution": _convolution,
+    "conv_transpose": _conv_transpose,
+    "conv_weight_gradient": _conv_weight_gradient,
     "linear": lambda x, a: F.linear(*x),
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,

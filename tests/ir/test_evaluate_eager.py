@@ -147,12 +147,24 @@ def _indexed() -> list[Case]:
 def _contractions() -> list[Case]:
     plain = {"stride": [1], "padding": [0], "dilation": [1], "groups": 1}
     two = {"stride": [2, 1], "padding": [1, 2], "dilation": [1, 2], "groups": 2}
+    wide = (DType.F64, DType.F32)
     return [
         Case("matmul", ((3, 5), (5, 4)), {}, (*FLOATS, *INTEGERS)),
         Case("matmul", ((2, 1, 3, 5), (4, 5, 2)), {}, (DType.F64, DType.F32, DType.BF16)),
         Case("matmul", ((3, 0), (0, 4)), {}, (DType.F64, DType.F32)),
-        Case("convolution", ((2, 3, 11), (4, 3, 3)), plain, (DType.F64, DType.F32)),
-        Case("convolution", ((2, 4, 8, 9), (6, 2, 3, 2), (6,)), two, (DType.F64, DType.F32)),
+        Case("convolution", ((2, 3, 11), (4, 3, 3)), plain, wide),
+        Case("convolution", ((2, 4, 8, 9), (6, 2, 3, 2), (6,)), two, wide),
+        Case("conv_transpose", ((2, 3, 5), (3, 4, 3)), {**plain, "output_padding": [0]}, wide),
+        Case(
+            "conv_transpose",
+            ((2, 4, 5, 6), (4, 3, 3, 2), (6,)),
+            {**two, "output_padding": [1, 0]},
+            wide,
+        ),
+        Case("conv_weight_gradient", ((2, 3, 11), (2, 4, 9)), {**plain, "kernel": [3]}, wide),
+        Case(
+            "conv_weight_gradient", ((2, 4, 8, 9), (2, 6, 4, 11)), {**two, "kernel": [3, 2]}, wide
+        ),
         Case("linear", ((2, 3, 5), (4, 5), (4,))),
         Case("linear", ((5,), (4, 5))),
         *(_attention(mask, causal) for mask, causal in ((None, False), (None, True))),
@@ -282,7 +294,15 @@ def test_agrees_with_eager_on_random_operands(case: Case) -> None:
 
 # What eager itself does not agree on: gelu(inf) is NaN or inf by vector width, casts of NaN to
 # integers differ by compiler, NaN scores by attention kernel, f16 products by order.
-_NO_SPECIALS = ("cast", "gelu", "convolution", "attention", "prod")
+_NO_SPECIALS = (
+    "cast",
+    "gelu",
+    "convolution",
+    "conv_transpose",
+    "conv_weight_gradient",
+    "attention",
+    "prod",
+)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.op not in _NO_SPECIALS], ids=_name)

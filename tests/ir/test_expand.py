@@ -40,6 +40,14 @@ SYMBOLIC: dict[str, tuple[list[tuple[int | Sym, ...]], dict[str, Any]]] = {
     "clamp": ([(N,)], {"low": 0.0, "high": 1.0}),
     "mean": ([(N, 4)], {"dims": (0, 1), "keepdim": False}),
     "var": ([(N, 4)], {"dims": (0,), "keepdim": True, "correction": 1}),
+    "conv_transpose": (
+        [(N, 4, 5), (4, 3, 3), (6,)],
+        {"stride": (2,), "padding": (1,), "output_padding": (1,), "dilation": (2,), "groups": 2},
+    ),
+    "conv_weight_gradient": (
+        [(2, 4, 7), (2, 6, 3)],
+        {"kernel": (2,), "stride": (2,), "padding": (0,), "dilation": (1,), "groups": 2},
+    ),
     "max_pool": (
         [(N, 3, 7)],
         {"kernel": (3,), "stride": (2,), "low": (1,), "high": (0,), "dilation": (1,)},

@@ -1,7 +1,7 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views · parts ·
-borders · reductions · contractions · norms · pooling · losses ·
+borders · reductions · contractions · convolutions · norms · pooling · losses ·
 indexing (also tensors made of nothing) · scattering · cells of recurrent layers · complex_pairs
 """
 
@@ -12,6 +12,7 @@ from kernel_gen.frontend.lower import (
     cells,
     complex_pairs,
     contractions,
+    convolutions,
     elementwise,
     indexing,
     losses,
@@ -31,6 +32,7 @@ __all__ = [
     "cells",
     "complex_pairs",
     "contractions",
+    "convolutions",
     "elementwise",
     "indexing",
     "losses",

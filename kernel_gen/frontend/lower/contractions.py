@@ -1,9 +1,8 @@
-"""Matrix products, linear layers, convolutions and attention."""
+"""Matrix products, linear layers and attention."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from kernel_gen.frontend.lower.core import (
     Args,
@@ -96,49 +95,6 @@ def outer(c: Lowering, a: Args) -> Result:
     left, right = a["self"], a["vec2"]
     column = c.reshape(left, (*left.shape, 1))
     return binary(c, "mul", column, right, c.out_type.dtype)
-
-
-@lowers("conv1d conv2d conv3d convolution _convolution")
-def convolution(c: Lowering, a: Args) -> Result:
-    value, weight, bias = a["input"], a["weight"], a["bias"]
-    spatial = weight.rank - 2
-    if a.get("transposed"):
-        raise NotLowered(f"{c.name}: transposed convolution", decompose=False)
-    stride, dilation = _per_dim(a["stride"], spatial), _per_dim(a["dilation"], spatial)
-    batched = value.rank == weight.rank
-    if not batched:
-        value = c.reshape(value, (1, *value.shape))
-    value, padding = _padding(c, value, weight, a["padding"], dilation)
-    found = c.op(
-        "convolution",
-        *([value, weight] if bias is None else [value, weight, bias]),
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=a["groups"],
-    )
-    return found if batched else c.reshape(found, found.shape[1:])
-
-
-def _per_dim(setting: int | list[int], spatial: int) -> tuple[int, ...]:
-    values = [setting] if isinstance(setting, int) else list(setting)
-    return tuple(values * spatial if len(values) == 1 else values)
-
-
-def _padding(
-    c: Lowering, value: Val, weight: Val, padding: Any, dilation: tuple[int, ...]
-) -> tuple[Val, tuple[int, ...]]:
-    """Padding per dimension; the odd element of "same" is padded apart, at the high end."""
-    spatial = weight.rank - 2
-    if padding == "valid":
-        return value, (0,) * spatial
-    if padding != "same":
-        return value, _per_dim(padding, spatial)
-    totals = [dilation[i] * (extent(c, weight, i + 2) - 1) for i in range(spatial)]
-    if any(total % 2 for total in totals):
-        high = (0, 0, *(total % 2 for total in totals))
-        value = c.op("pad", value, low=(0,) * weight.rank, high=high, value=0.0)
-    return value, tuple(total // 2 for total in totals)
 
 
 @lowers("scaled_dot_product_attention")

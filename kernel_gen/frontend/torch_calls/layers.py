@@ -1,4 +1,4 @@
-"""Norms, activations with parameters, convolutions, pooling, attention."""
+"""Norms, activations with parameters, pooling, attention."""
 
 from __future__ import annotations
 
@@ -85,16 +85,6 @@ def _clamp(a: Attrs) -> Call:
     return lambda x: torch.clamp(x, low, high)  # type: ignore[arg-type]
 
 
-def _convolution(a: Attrs) -> Call:
-    stride, padding, dilation = (a.ints(key) for key in ("stride", "padding", "dilation"))
-    groups = a.int("groups")
-    functions: dict[int, Call] = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
-    function = functions.get(len(stride))
-    if function is None:
-        raise InvalidGraph(f"convolution over {len(stride)} dimensions: torch has 1 to 3")
-    return lambda x, w, b=None: function(x, w, b, stride, padding, dilation, groups)
-
-
 def _max_pool(a: Attrs) -> Call:
     kernel, stride, dilation = a.ints("kernel"), a.ints("stride"), a.ints("dilation")
     low, high = a.ints("low"), a.ints("high")
@@ -164,7 +154,6 @@ MAKERS: dict[str, Maker] = {
     "leaky_relu": _leaky_relu,
     "elu": _elu,
     "clamp": _clamp,
-    "convolution": _convolution,
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
     "attention": _attention,
