@@ -73,7 +73,7 @@ golden: $(STAMP) ## regenerate the golden texts of generated code
 
 soak: $(STAMP) ## long runs: random graphs (FUZZ_ARGS=--resume goes on), killed drivers, wider vectors
 	$(BIN)/python -m tests.soak.fuzz $(FUZZ_ARGS)
-	$(BIN)/python -m pytest tests/codegen tests/acceptance -q -n 2 --dist loadgroup --lowered -k v4
+	$(BIN)/python -m pytest tests/codegen tests/acceptance -q -n 2 --dist loadgroup --lowered --every-level -k v4
 	GAF_SOAK=1 $(BIN)/python -m pytest tests/soak -q -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 screenshots: $(STAMP) ## tune a model twice and take the pictures of docs/dashboard.md

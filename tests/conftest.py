@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.fixtures.cann",
     "tests.fixtures.compilers",
     "tests.fixtures.home",
+    "tests.fixtures.levels",
     "tests.fixtures.lowered",
     "tests.fixtures.postgres",
     "tests.units",

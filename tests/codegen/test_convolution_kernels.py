@@ -22,8 +22,6 @@ from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.kernel import LoadedKernel
 from tests.codegen.kernel_graphs import GraphCase, case_of, tensor
 
-Built = dict[tuple[str, bool], tuple[GraphCase, list[LoadedKernel]]]
-
 CASES = {
     "pointwise": ((2, 20, 5, 7), (37, 20, 1, 1), {}),
     "strided pointwise": ((2, 20, 5, 7), (9, 20, 1, 1), {"stride": (2, 2)}),
@@ -37,6 +35,7 @@ CASES = {
     "1d": ((2, 9, 31), (10, 9, 3), {"padding": (1,)}),
     "3d": ((1, 5, 4, 5, 6), (7, 5, 2, 3, 3), {"padding": (0, 1, 1)}),
 }
+WAYS_BACK = ("transposed", "gradient")
 
 
 def graph_of(name: str, *, last: bool) -> Graph:
@@ -78,7 +77,23 @@ def separable(*, last: bool) -> Graph:
     return dataclasses.replace(graph, values=tuple(values))
 
 
-def sources(case: GraphCase, target: Target, seed: str, prefix: str) -> list[KernelSource]:
+def way_back(name: str) -> Graph:
+    """A transposed convolution with an activation, or the gradient of a weight."""
+    b = GraphBuilder()
+    windows = {"stride": (2, 1), "padding": (1, 1), "dilation": (1, 2), "groups": 2}
+    x = b.input(tensor(2, 10, 5, 7))
+    if name == "gradient":
+        given = b.input(tensor(2, 12, 3, 5))
+        y = b.op("conv_weight_gradient", x, given, kernel=(3, 3), **windows)
+        b.output(b.op("mul", y, b.input(tensor(12, 5, 1, 1))))
+    else:
+        w, bias = (b.input(tensor(*s), InputKind.PARAMETER) for s in ((10, 9, 3, 3), (18,)))
+        y = b.op("conv_transpose", x, w, bias, output_padding=(1, 0), **windows)
+        b.output(b.op("relu", y))
+    return b.build()
+
+
+def sources(case: GraphCase, target: Target, seed: str) -> list[KernelSource]:
     """Each template's first guess and a point drawn at random."""
     nest, rng = case.lowered.nest, random.Random(seed)
     found = []
@@ -90,31 +105,9 @@ def sources(case: GraphCase, target: Target, seed: str, prefix: str) -> list[Ker
         for number, point in enumerate((dict(space.seeds[0]), drawn)):
             schedule = template.schedule(nest, target, point)
             if not isinstance(schedule, Refusal):
-                symbol = f"{prefix}_{template.name}_{number}"
+                symbol = f"{template.name}_{number}"
                 found.append(template.generate(nest, target, schedule, symbol))
     return found
-
-
-@pytest.fixture(scope="module")
-def built(level: Target, compiler: Compiler) -> Built:
-    """The kernels of all graphs, in one shared object."""
-    cases = {
-        (name, last): case_of(graph_of(name, last=last), seed=3)
-        for name in CASES
-        for last in (False, True)
-    }
-    cases |= {("separable", last): case_of(separable(last=last), seed=5) for last in (False, True)}
-    made = {
-        key: sources(case, level, f"{key[0]} {key[1]} {level.isa}", f"k{number}")
-        for number, (key, case) in enumerate(cases.items())
-    }
-    artifact = compiler.compile_texts([s.files[0] for own in made.values() for s in own], level)
-    assert not isinstance(artifact, Failure), artifact.message
-    path = compiler.path_of(artifact)
-    return {
-        key: (case, [LoadedKernel(path, source, case.lowered.nest) for source in made[key]])
-        for key, case in cases.items()
-    }
 
 
 def laid_out(array: np.ndarray, type_: TensorType) -> np.ndarray:
@@ -137,12 +130,21 @@ def check(case: GraphCase, kernel: LoadedKernel, threads: int) -> None:
     case.expected.assert_matches([known[result.value]])
 
 
-@pytest.mark.parametrize("name", [*CASES, "separable"])
+@pytest.mark.levels_in_turn
 @pytest.mark.parametrize("last", [False, True], ids=["nchw", "nhwc"])
-def test_kernels_equal_the_reference(name: str, last: bool, built: Built) -> None:
-    case, kernels = built[name, last]
-    assert len(kernels) >= 3
-    for kernel in kernels:
+@pytest.mark.parametrize("name", [*CASES, "separable"])
+def test_kernels_equal_the_reference(
+    name: str, last: bool, level: Target, compiler: Compiler
+) -> None:
+    graph = separable(last=last) if name == "separable" else graph_of(name, last=last)
+    case = case_of(graph, seed=3)
+    made = sources(case, level, f"{name} {last} {level.isa}")
+    artifact = compiler.compile_texts([source.files[0] for source in made], level)
+    assert not isinstance(artifact, Failure), artifact.message
+    path = compiler.path_of(artifact)
+    assert len(made) >= 3
+    for source in made:
+        kernel = LoadedKernel(path, source, case.lowered.nest)
         for threads in (1, 3):
             check(case, kernel, threads)
 

@@ -95,6 +95,7 @@ _GROUPS = {
 }
 
 
+@pytest.mark.levels_in_turn
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_ops_on_wrapped_results(compiler: Compiler, level: Target, dtype: DType) -> None:
     inputs, bench = _inputs(dtype), KernelBench(compiler, level)

@@ -60,6 +60,7 @@ GRAPHS = [
 ]  # fmt: skip
 
 
+@pytest.mark.levels_in_turn
 @pytest.mark.parametrize("number", range(len(GRAPHS)))
 def test_one_pass_and_two_agree_with_the_reference(
     compiler: Compiler, level: Target, number: int

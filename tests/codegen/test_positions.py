@@ -59,6 +59,7 @@ def kernels(
     return case, bench.build()
 
 
+@pytest.mark.levels_in_turn
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_positions_are_checked_against_what_they_index(
