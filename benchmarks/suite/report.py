@@ -22,7 +22,7 @@ def markdown(
         "## Times\n",
         _times(results, contenders),
         "## Ratios\n",
-        _ratios(results, contenders),
+        ratio_table(results, contenders),
     ]
     if any(r.floor for r in results):
         parts += ["## Floors\n", _floors(results)]
@@ -73,27 +73,27 @@ def _cell(timing: Timing | None) -> str:
     return f"**wrong** {text}" if timing.wrong else text
 
 
-def _ratios(results: Sequence[Result], contenders: Sequence[str]) -> str:
-    """Each contender's time over ours."""
+def ratio_table(results: Sequence[Result], contenders: Sequence[str]) -> str:
+    """Our time, how many times longer the others take, and our share of the floor. The README shows
+    this table as it stands."""
     others = [name for name in contenders if name != OURS]
+    groups = [*((name,) for name in others), INDUCTORS, PEERS]
+    head = ["workload", "ours, ms", *others, "best Inductor", "best peer", "of the floor"]
     rows = [
         [
             _name(r),
-            *(_ratio(r.ratio(name)) for name in others),
-            _ratio(r.fastest(INDUCTORS)),
-            _ratio(r.fastest(PEERS)),
+            f"{ours.median_us / 1000:.3f}" if (ours := r.of(OURS)) else "–",
+            *(_ratio(r.fastest(group)) for group in groups),
+            "–" if r.floor_share is None else f"{r.floor_share:.0%}",
         ]
         for r in results
     ]
-    columns = [[r.ratio(name) for r in results] for name in others]
-    columns += [[r.fastest(group) for r in results] for group in (INDUCTORS, PEERS)]
-    rows.append(["**geomean**", *(_ratio(geomean(column)) for column in columns)])
-    head = ["workload", *(f"{name} / ours" for name in others), "best Inductor", "best peer"]
-    return _table(head, rows)
+    means = [_ratio(geomean([r.fastest(group) for r in results])) for group in groups]
+    return _table(head, [*rows, ["**geomean**", "", *means, ""]])
 
 
 def _ratio(ratio: float | None) -> str:
-    return "–" if ratio is None else f"{ratio:.2f}"
+    return "–" if ratio is None else f"{ratio:.2f}×"
 
 
 def _floors(results: Sequence[Result]) -> str:
