@@ -26,6 +26,11 @@ def graph(build: Callable[[GraphBuilder], int], *symbols: str) -> Graph:
     return b.build()
 
 
+def symbols(*shapes: tuple[int | str, ...]) -> list[str]:
+    """Names among the extents, each once."""
+    return list(dict.fromkeys(d for shape in shapes for d in shape if isinstance(d, str)))
+
+
 def chain(*shape: int | str, dtype: DType = F32) -> Graph:
     """exp(x · y) + x."""
 
@@ -33,7 +38,7 @@ def chain(*shape: int | str, dtype: DType = F32) -> Graph:
         x, y = b.input(tensor(*shape, dtype=dtype)), b.input(tensor(*shape, dtype=dtype))
         return b.op("add", b.op("sigmoid", b.op("mul", x, y)), x)
 
-    return graph(build, *(d for d in shape if isinstance(d, str)))
+    return graph(build, *symbols(shape))
 
 
 def bias_relu(*shape: int | str, dtype: DType = F32) -> Graph:
@@ -43,14 +48,14 @@ def bias_relu(*shape: int | str, dtype: DType = F32) -> Graph:
         x, bias = b.input(tensor(*shape, dtype=dtype)), b.input(tensor(shape[-1], dtype=dtype))
         return b.op("relu", b.op("add", x, bias))
 
-    return graph(build, *(d for d in shape if isinstance(d, str)))
+    return graph(build, *symbols(shape))
 
 
 def unary(op: str, *shape: int | str, dtype: DType = F32, **attributes: object) -> Graph:
     """One op on one input."""
     return graph(
         lambda b: b.op(op, b.input(tensor(*shape, dtype=dtype)), **attributes),
-        *(d for d in shape if isinstance(d, str)),
+        *symbols(shape),
     )
 
 
@@ -65,7 +70,7 @@ def binary(op: str, *shape: int, dtype: DType = F32, row: bool = False) -> Graph
     return graph(build)
 
 
-def concat(*shapes: tuple[int, ...], dim: int, dtype: DType = F32) -> Graph:
+def concat(*shapes: tuple[int | str, ...], dim: int, dtype: DType = F32) -> Graph:
     """|concat|."""
 
     def build(b: GraphBuilder) -> int:
@@ -73,7 +78,7 @@ def concat(*shapes: tuple[int, ...], dim: int, dtype: DType = F32) -> Graph:
             "abs", b.op("concat", *(b.input(tensor(*s, dtype=dtype)) for s in shapes), dim=dim)
         )
 
-    return graph(build)
+    return graph(build, *symbols(*shapes))
 
 
 def layer_norm(*shape: int | str, dtype: DType = F32) -> Graph:
@@ -82,14 +87,14 @@ def layer_norm(*shape: int | str, dtype: DType = F32) -> Graph:
         w, c = b.input(tensor(shape[-1], dtype=dtype)), b.input(tensor(shape[-1], dtype=dtype))
         return b.op("layer_norm", x, w, c, axes=1, eps=1e-5, weight=True, bias=True)
 
-    return graph(build, *(d for d in shape if isinstance(d, str)))
+    return graph(build, *symbols(shape))
 
 
 def transposed(*shape: int | str) -> Graph:
     """|xᵀ|."""
     return graph(
         lambda b: b.op("abs", b.op("permute", b.input(tensor(*shape)), dims=(1, 0))),
-        *(d for d in shape if isinstance(d, str)),
+        *symbols(shape),
     )
 
 
@@ -106,11 +111,14 @@ def linear(m: int | str, k: int, n: int | str, dtype: DType = F16, after: str = 
             return b.op(op, made, approximate="none")
         return b.op(op, made) if op else made
 
-    return graph(build, *(d for d in (m, n) if isinstance(d, str)))
+    return graph(build, *symbols((m, n)))
 
 
-def matmul(*shapes: tuple[int, ...], dtype: DType = F16) -> Graph:
-    return graph(lambda b: b.op("matmul", *(b.input(tensor(*s, dtype=dtype)) for s in shapes)))
+def matmul(*shapes: tuple[int | str, ...], dtype: DType = F16) -> Graph:
+    return graph(
+        lambda b: b.op("matmul", *(b.input(tensor(*s, dtype=dtype)) for s in shapes)),
+        *symbols(*shapes),
+    )
 
 
 def norm_relu_matmul(m: int | str, k: int, n: int) -> Graph:
@@ -123,7 +131,7 @@ def norm_relu_matmul(m: int | str, k: int, n: int) -> Graph:
         normal = b.op("layer_norm", x, g, c, axes=1, eps=1e-5, weight=True, bias=True)
         return b.op("matmul", b.op("relu", normal), b.input(tensor(k, n, dtype=F16)))
 
-    return graph(build, *([m] if isinstance(m, str) else []))
+    return graph(build, *symbols((m,)))
 
 
 def softmax_of_means(a: int, b: int, c: int, d: int) -> Graph:
@@ -189,7 +197,18 @@ def convolution(
     return graph(build)
 
 
-def rows_of(rows: int, cols: int, wanted: int, dtype: DType = DType.I64) -> Graph:
+def halves(rows: int | str, cols: int) -> Graph:
+    """The two halves of each row, added."""
+
+    def build(b: GraphBuilder) -> int:
+        x, half = b.input(tensor(rows, cols)), cols // 2
+        parts = [b.op("slice", x, dim=1, start=at, stop=at + half, step=1) for at in (0, half)]
+        return b.op("add", *parts)
+
+    return graph(build, *symbols((rows,)))
+
+
+def rows_of(rows: int, cols: int | str, wanted: int | str, dtype: DType = DType.I64) -> Graph:
     """Rows of a table added to other rows."""
 
     def build(b: GraphBuilder) -> int:
@@ -197,7 +216,7 @@ def rows_of(rows: int, cols: int, wanted: int, dtype: DType = DType.I64) -> Grap
         ids = b.input(tensor(wanted, dtype=dtype), domain=ValueDomain(low=0, high=rows - 1))
         return b.op("add", b.op("take", table, ids, dim=0), b.input(tensor(wanted, cols)))
 
-    return graph(build)
+    return graph(build, *symbols((wanted, cols)))
 
 
 def gathered(rows: int, cols: int, wanted: int, dtype: DType = DType.I64) -> Graph:

@@ -17,6 +17,7 @@ from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import BufferRole
+from kernel_gen.ir.types import TensorType
 from tests.codegen.ascend import ascend_graphs as g
 from tests.codegen.ascend.ascend_run import (
     CHIP,
@@ -35,6 +36,14 @@ GRAPHS: dict[str, Graph] = {
     "transposed": g.transposed("s0", "s1"),
     "linear": g.linear("s0", 40, 33, after="relu"),
     "linear_bias": g.linear("s0", 70, "s1", after="bias_relu"),
+    "layer_norm": g.layer_norm("s0", "s1", dtype=DType.F16),
+    "sum_of_all": g.unary("sum", "s0", "s1", dims=(0, 1), keepdim=False),
+    "relu_of_bytes": g.unary("relu", "s0", "s1", dtype=DType.I8),
+    "concat": g.concat(("s0", 17), ("s0", 30), dim=1),
+    "pad": g.unary("pad", "s0", 33, low=(0, 3), high=(0, 5), value=-1.5),
+    "halves": g.halves("s0", 46),
+    "rows_of_a_table": g.rows_of(40, "s1", "s0"),
+    "batched": g.matmul((3, "s0", 50), (3, 50, 33)),
     "norm_relu_matmul": g.norm_relu_matmul("s0", 48, 24),
 }
 SHAPES = 50
@@ -45,6 +54,15 @@ def _shape(rng: np.random.Generator) -> dict[str, int]:
     wide = int(rng.choice([rng.integers(1, 70), rng.integers(1, 600), rng.integers(600, 30_000)]))
     tall = int(rng.integers(1, max(2, min(200, 40_000 // wide))))
     return {"s0": tall, "s1": wide}
+
+
+def _operand(rng: np.random.Generator, kind: TensorType, symbols: dict[str, int]) -> np.ndarray:
+    """Numbers around 0; integers are positions as well."""
+    shape, dtype = [known(d, symbols) for d in kind.shape], numpy_dtype(kind.dtype)
+    if kind.dtype.is_float:
+        return rng.standard_normal(shape).astype(dtype)
+    least = 0 if kind.dtype is DType.I64 else -40
+    return rng.integers(least, 40, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -61,9 +79,7 @@ def test_one_object_serves_many_shapes(name: str, tmp_path: Path) -> None:
         if len(symbols) == 1:
             shape = {"s0": int(rng.integers(1, 150))}
         reads = [
-            rng.standard_normal([known(d, shape) for d in b.type.shape]).astype(
-                numpy_dtype(b.type.dtype)
-            )
+            _operand(rng, b.type, shape)
             for b in made.nest.buffers
             if b.role is not BufferRole.OUTPUT
         ]
