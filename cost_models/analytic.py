@@ -6,18 +6,18 @@ a throughput per op. Good for ranking groups; it does not see registers or instr
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
 
+from cost_models.machine import Machine
 from cost_models.op_costs import (
     BROADCAST_LOAD,
     CONTIGUOUS_LOAD,
     GATHER_LOAD_PER_ELEMENT,
     vector_cycles,
 )
-from cost_models.sharing import partial_sums_bytes, threads_of
-from kernel_gen.errors import InvalidInput
+from cost_models.product.model import product_us
+from cost_models.sharing import threads_of
+from kernel_gen.codegen.cpu.matmul.tiling import NAME as MATMUL
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import (
     BufferRole,
@@ -34,29 +34,6 @@ from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Rates that `Target` does not hold. Measured on Zen 5 with AVX-512 unless said otherwise;
-    `cost_models.calibrate` measures some of them on the machine at hand."""
-
-    clock_ghz: float = 3.8  # 245 GFLOP/s a core over 64 fp32 operations a cycle
-    memory_gb_s: float = 41.0  # copy beyond the caches, read and written, all cores
-    l3_gb_s: float = 140.0  # lower part of the 120-280 GB/s seen within L2 and L3
-    l2_gb_s_core: float = 120.0  # per core, same measurement
-    product_efficiency: float = 0.88  # packed micro-kernel: 221 of 245 GFLOP/s, less edges
-    symbolic_extent: int = 128  # estimate: what a dimension is worth that is unknown
-    plain_loop_efficiency: float = 0.04  # estimate: a product by plain loops, share of peak
-    fork_us: float = 3.0  # estimate: waking the threads of a warm OpenMP team
-    call_us: float = 0.2  # estimate: one call through the plan
-    loop_efficiency: float = 0.8  # estimate: share of peak that generated pointwise code reaches
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            rate = getattr(self, field.name)
-            if not 0 < rate < math.inf:
-                raise InvalidInput(f"machine rate {field.name}={rate}: expected a positive number")
-
-
 class AnalyticModel:
     """The cost model that needs no data."""
 
@@ -66,11 +43,13 @@ class AnalyticModel:
         self._machine = machine or Machine()
 
     def predict_us(self, nest: LoopNest, schedule: Schedule | None, target: Target) -> float:
-        """The longer of memory and arithmetic, plus the launch."""
-        threads = threads_of(nest, schedule, target)
+        """The longer of memory and arithmetic, plus the launch; of the matmul template's kernels
+        what their decisions make of it (`cost_models.product`)."""
+        if schedule is not None and schedule.template == MATMUL:
+            return product_us(nest, schedule, target, self._machine)
+        threads = threads_of(schedule, target)
         work = _Work(nest, target, self._machine)
-        scratch_bytes = partial_sums_bytes(nest, schedule, target)
-        memory = work.memory_us(threads, scratch_bytes, fewer_passes=_one_pass(schedule))
+        memory = work.memory_us(threads, fewer_passes=_one_pass(schedule))
         packed = schedule is None or schedule.template != "loops"
         arithmetic = work.arithmetic_us(packed=packed) / threads
         serial = self._machine.call_us + (self._machine.fork_us if threads > 1 else 0.0)
@@ -111,14 +90,11 @@ class _Work:
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def memory_us(
-        self, threads: float, scratch_bytes: int = 0, *, fewer_passes: bool = False
-    ) -> float:
-        """Time to move what the nest touches, and what a schedule keeps beside it (written and read
-        once), at the rate of the cache level that holds it. `fewer_passes`: variances take one."""
-        footprint = self._footprint() + scratch_bytes
-        passes = max(self._passes() - fewer_passes, 1)
-        moved = self._footprint() * passes + 2 * scratch_bytes
+    def memory_us(self, threads: int, *, fewer_passes: bool = False) -> float:
+        """Time to move what the nest touches at the rate of the cache level that holds it.
+        `fewer_passes`: variances take one."""
+        footprint = self._footprint()
+        moved = footprint * max(self._passes() - fewer_passes, 1)
         machine, target = self._machine, self._target
         if footprint <= target.l2_bytes * threads * 0.75:
             rate = machine.l2_gb_s_core * threads

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import platformdirs
 
-from cost_models.analytic import Machine
+from cost_models.machine import Machine
 from cost_models.probes import Probes
 from kernel_gen.codec import from_json, to_json
 from kernel_gen.errors import InvalidInput, Unavailable

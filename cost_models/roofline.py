@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cost_models.analytic import Machine
 from cost_models.calibrate import machine_of
+from cost_models.machine import Machine
 from kernel_gen.ascend.chips import load_chip
 from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.loopnest import Compute, Contract, Load, LoopNest, Reduce, Statement

@@ -83,37 +83,6 @@ def test_symbolic_and_scalar_nests_have_a_finite_price():
         assert 0 < predict(nest) < math.inf
 
 
-def product_schedule(**changes):
-    """A matmul schedule for 8 × 8 sums, with some arguments replaced."""
-    args = {
-        "tile": {"rows": 4, "vectors": 1},
-        "block": {"depth": 512, "rows": 1, "cols": 1},
-        "pack": {"left": "direct", "right": "direct"},
-        "parallel": {"split": "cols", "threads": "all"},
-        "unroll": {"depth": 1},
-        "prefetch": {"depth": 0, "panel": "none"},
-    }
-    args["parallel"] |= changes
-    return Schedule("matmul", tuple(Decision(k, attrs(**v)) for k, v in args.items()))
-
-
-def test_products_keep_as_many_threads_busy_as_they_share_out():
-    nest = nest_of(lambda b, x, w: b.op("matmul", x, w), (8, 65536), (65536, 8))
-    by_cols = predict(nest, product_schedule())  # one tile of columns
-    one = predict(nest, product_schedule(threads="one"))
-    halves = predict(nest, product_schedule(split="depth", parts=2))
-    thirds = predict(nest, product_schedule(split="depth", parts=3))  # two rounds of two cores
-    assert halves < thirds < by_cols
-    assert by_cols == pytest.approx(one, rel=0.05)
-    assert predict(nest, product_schedule(split="rows")) == pytest.approx(halves, rel=0.05)
-
-
-def test_partial_sums_take_memory():
-    nest = nest_of(lambda b, x, w: b.op("matmul", x, w), (256, 4096), (4096, 256))
-    few, many = (predict(nest, product_schedule(split="depth", parts=n)) for n in (2, 64))
-    assert few < many
-
-
 def test_a_variance_in_one_pass_reads_long_rows_once():
     once, twice = (
         Schedule("row", (Decision("passes", attrs(parameter="passes", value=n)),)) for n in (1, 2)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cost_models.analytic import Machine
 from cost_models.calibrate import MEASURED, calibrate, contradiction, keep, machine_of
 from cost_models.choose import model_for
+from cost_models.machine import Machine
 from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.runtime.host import host_target
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from cost_models.analytic import Machine
+from cost_models.machine import Machine
 from cost_models.roofline import Roofline, Work, roofline_of, work_of
 from kernel_gen.ir.loopnest import Axis
 from kernel_gen.ir.target import DeviceKind, Target

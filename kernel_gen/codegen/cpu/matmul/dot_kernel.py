@@ -36,7 +36,7 @@ class DotKernel:
     @property
     def group(self) -> int:
         """Columns whose sums are kept in registers together."""
-        return next((n for n in _COLUMNS if n * self.mr <= _SUMS), _COLUMNS[-1])
+        return columns_together(self.mr)
 
     def text(self, unit: Unit) -> str:
         """The C++ function `void symbol(A, B, C, k, first, cols)`."""
@@ -85,6 +85,11 @@ class DotKernel:
             at = f"C[{i * self.tile_ld + g} + j]"
             lines.append(f"    {at} = first ? t{i}_{g} : {at} + t{i}_{g};")
         return [*lines, "  }"]
+
+
+def columns_together(rows: int) -> int:
+    """Columns whose sums with some rows are kept in registers together."""
+    return next((n for n in _COLUMNS if n * rows <= _SUMS), _COLUMNS[-1])
 
 
 def lane_sum(unit: Unit, scalar: str, vector: str, lanes: int) -> str:

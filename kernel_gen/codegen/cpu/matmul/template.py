@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.matmul.analysed import analysed
 from kernel_gen.codegen.cpu.matmul.generate import generate
-from kernel_gen.codegen.cpu.matmul.normalise import normalise
 from kernel_gen.codegen.cpu.matmul.operand import (
     fits_in_place,
     left_modes,
@@ -12,7 +12,7 @@ from kernel_gen.codegen.cpu.matmul.operand import (
     refuse_turned,
     right_modes,
 )
-from kernel_gen.codegen.cpu.matmul.problem import Problem, analyse
+from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.codegen.cpu.matmul.row_epilogue import refuse_panel, refuse_rows
 from kernel_gen.codegen.cpu.matmul.scratch import refuse_depth
 from kernel_gen.codegen.cpu.matmul.space import matmul_space, tiling_of
@@ -80,5 +80,5 @@ class MatmulTemplate:
             return Refusal("symbolic-extent", "the matmul template needs static extents")
         if not all(product.axes for product in products):
             return Refusal("empty-sum", "the product sums over no axis")
-        found = analyse(normalise(nest))
+        found = analysed(nest)
         return found if isinstance(found, Refusal) else refuse_rows(found) or found
