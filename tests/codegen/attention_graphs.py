@@ -169,6 +169,8 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "grouped decode": lambda: grouped(1, 8, 2, 1, 200, 64),
     "decode": lambda: composite(1, 3, 1, 333, 48),
     "decode bf16": lambda: grouped(1, 4, 2, 1, 150, 32, BF16),
+    "decode f16, odd depth": lambda: grouped(1, 3, 1, 1, 100, 40, F16),
+    "decode f16, odd values": lambda: composite(1, 2, 1, 90, 32, 33, dtype=F16),
     "rotary": lambda: rotary(2, 2, 26, 16),
     "cached": lambda: cached(2, 3, 40, 16),
     "sloped": lambda: sloped(3, 40, 60, 16),

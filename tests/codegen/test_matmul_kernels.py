@@ -99,14 +99,15 @@ def test_vectors_along_depth_for_few_rows(bench: Bench, left: str) -> None:
     )
 
 
-def test_bf16_weights_are_read_where_they_lie(bench: Bench) -> None:
+@pytest.mark.parametrize("stored", [DType.BF16, DType.F16])
+def test_narrow_weights_are_read_where_they_lie(bench: Bench, stored: DType) -> None:
     """Odd rows begin at odd elements; blocks of depth end inside vectors."""
     checks = []
     for m, n, k in ((1, 37, 81), (3, 50, 17), (6, 9, 131)):
-        nest = build(Case(m, n, k, b=2, left="bmk", right="bnk", out="bmn", stored=DType.BF16))
+        nest = build(Case(m, n, k, b=2, left="bmk", right="bnk", out="bmn", stored=stored))
         for kc in (20, 136):
             checks.append(Check(nest, bench.seed(nest, right="dot", element="wide", kc=kc)))
-        joined = sections(Case(m, n, k, stored=DType.BF16), buffers=2, joint=True)
+        joined = sections(Case(m, n, k, stored=stored), buffers=2, joint=True)
         checks.append(Check(joined, bench.seed(joined, right="dot", element="wide")))
     bench.check_all(checks)
 

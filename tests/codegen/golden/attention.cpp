@@ -743,8 +743,8 @@ static __attribute__((noinline)) void k0_after(const gaf_kernel_args *args, int 
   }
 }
 static void k0_keys(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0,
-    gaf_i64 rows, gaf_i64 from, gaf_i64 to, const float *query, const float *key, const float *value,
-    float *scores, float *sums, float *tops, float *totals) {
+    gaf_i64 rows, gaf_i64 from, gaf_i64 to, const float *query, const float *key,
+    const float *value, float *scores, float *sums, float *tops, float *totals) {
   if (from >= to) {
     for (gaf_i64 r = 0; r < rows; ++r) tops[r] = (-__builtin_inff()), totals[r] = 0;
     for (gaf_i64 c = 0; c < rows * 8; ++c) sums[c] = 0;
@@ -772,7 +772,8 @@ static void k0_share(const gaf_kernel_args *args, int &status, float *shared, fl
   float *const sums = own + 416; (void)sums;
   float *const own_key = own + 544; (void)own_key;
   float *const own_value = own + 672; (void)own_value;
-  const float *key = own_key, *value = own_value;
+  const float *key = own_key;
+  const float *value = nullptr;
   gaf_i64 head = -1, finite = 0;
   (void)finite; (void)shared;
   for (gaf_i64 unit = 2ll * tid / nt; unit < 2ll * (tid + 1) / nt; ++unit) {

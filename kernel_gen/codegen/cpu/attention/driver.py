@@ -41,8 +41,8 @@ class Driver:
         lowest = literal_text(float("-inf"), f.problem.dtype)
         return f"""\
 static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0,
-    gaf_i64 rows, gaf_i64 from, gaf_i64 to, const {s} *query, const {s} *key, const {s} *value,
-    {s} *scores, {s} *sums, {s} *tops, {s} *totals) {{
+    gaf_i64 rows, gaf_i64 from, gaf_i64 to, const {s} *query, const {self._type(self.key)} *key,
+    const {self._type(self.value)} *value, {s} *scores, {s} *sums, {s} *tops, {s} *totals) {{
   if (from >= to) {{
     for (gaf_i64 r = 0; r < rows; ++r) tops[r] = {lowest}, totals[r] = 0;
     for (gaf_i64 c = 0; c < rows * {t.padded(f.problem.e)}; ++c) sums[c] = 0;
@@ -60,13 +60,18 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
   }}
 }}"""  # noqa: E501
 
+    def _type(self, place: InPlace | None) -> str:
+        """C type of the elements of keys or values."""
+        return self.frame.element(place.stored if place else None)
+
     def _panel(self) -> str:
         f, t = self.frame, self.frame.tiling
         if t.key is not Operand.DOT:
             return f"      const {f.scalar} *const panel = key + (t0 + p) * {f.problem.d}ll;"
         assert self.key is not None
+        at = f"key + (t0 + p) * {self.key.row_stride}ll"
         return (
-            f"      const {f.scalar} *const panel = key + (t0 + p) * {self.key.row_stride}ll;\n"
+            f"      const {self._type(self.key)} *const panel = {at};\n"
             f"      const gaf_i64 count = cols - p < {t.nr} ? cols - p : {t.nr};"
         )
 
@@ -110,7 +115,8 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
 static void {f.symbol}_share(const gaf_kernel_args *args, int &status, {s} *shared, {s} *own,
     gaf_i64 tid, gaf_i64 nt) {{
 {self._places()}
-  const {s} *key = own_key, *value = own_value;
+  const {self._type(self.key)} *key = {"nullptr" if self.key else "own_key"};
+  const {self._type(self.value)} *value = {"nullptr" if self.value else "own_value"};
   gaf_i64 head = -1, finite = 0;
   (void)finite; (void)shared;
   for (gaf_i64 unit = {units}ll * tid / nt; unit < {units}ll * (tid + 1) / nt; ++unit) {{

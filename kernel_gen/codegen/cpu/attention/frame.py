@@ -12,6 +12,7 @@ from kernel_gen.codegen.cpu.functions import Functions
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, value_type
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Axis
 
 
@@ -30,6 +31,10 @@ class Frame(Functions):
     def scalar(self) -> str:
         """C type of scores and results."""
         return SCALAR_C[self.problem.dtype]
+
+    def element(self, stored: DType | None) -> str:
+        """C type of an operand's elements; None: they are like scores."""
+        return self.scalar if stored is None else SCALAR_C[stored]
 
     @property
     def vector(self) -> str:

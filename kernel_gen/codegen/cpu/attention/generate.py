@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernel_gen.codegen.cpu.attention.after import after_function
 from kernel_gen.codegen.cpu.attention.driver import Driver
 from kernel_gen.codegen.cpu.attention.frame import Frame
@@ -84,6 +86,7 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
             tile_ld=t.padded(t.keys),
             lda=t.padded(p.d),
             ldb=key.row_stride,
+            stored=key.stored,
         )
         found.append(dot.text(frame.unit))
     widths = {"pv": t.nv} if p.e >= t.nr or t.tail_nv(p) == t.nv else {}
@@ -92,6 +95,7 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
     for name, nv in widths.items():
         ldb = value.row_stride if value is not None else nv * t.lanes
         kernel = _tile(frame, name, nv, t.padded(p.e), t.padded(t.keys), ldb, aligned=value is None)
+        kernel = replace(kernel, stored=value.stored if value else None)
         found.append(kernel.text(frame.unit))
     return found
 

@@ -14,16 +14,21 @@ from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, Linear
 from kernel_gen.codegen.flat.phases import closure
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Mod
 
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """An operand as it lies in memory: rows of `row_stride` elements, 1 between neighbours."""
+    """An operand as it lies in memory: rows of `row_stride` elements, 1 between neighbours.
+
+    `stored`: narrow floats, which the products widen as they read them; None: as multiplied.
+    """
 
     buffer: int
     offset: Linear
     row_stride: int
+    stored: DType | None
 
 
 def in_place(problem: Problem, statement: int, along: str) -> InPlace | None:
@@ -31,7 +36,8 @@ def in_place(problem: Problem, statement: int, along: str) -> InPlace | None:
     load = problem.nest.statements[statement]
     if not isinstance(load, FlatLoad) or load.guards or load.at.statements():
         return None
-    if problem.nest.buffers[load.buffer].type.dtype is not problem.dtype:
+    kept = problem.nest.buffers[load.buffer].type.dtype
+    if not kept.is_float or kept.compute is not problem.dtype:
         return None
     names = {along, problem.keys.name}
     inside = [t for t, _ in load.at.terms if isinstance(t, FloorDiv | Mod)]
@@ -39,7 +45,10 @@ def in_place(problem: Problem, statement: int, along: str) -> InPlace | None:
         return None
     rest = tuple((t, c) for t, c in load.at.terms if t not in [AxisTerm(n) for n in names])
     stride = load.at.coeff(problem.keys.name).const
-    return None if stride is None else InPlace(load.buffer, Linear(rest, load.at.const), stride)
+    if stride is None:
+        return None
+    stored = None if kept is problem.dtype else kept
+    return InPlace(load.buffer, Linear(rest, load.at.const), stride, stored)
 
 
 def key_in_place(problem: Problem) -> InPlace | None:
@@ -59,7 +68,7 @@ def value_in_place(problem: Problem, lanes: int) -> InPlace | None:
 
 def place_function(frame: Frame, name: str, place: InPlace) -> str:
     """`const T *symbol_<name>(args, status, b)`: the first row of head b."""
-    scope = frame.function(name, "gaf_i64 b", f"const {frame.scalar} *")
+    scope = frame.function(name, "gaf_i64 b", f"const {frame.element(place.stored)} *")
     frame.declare(scope, frame.problem.batch, "b")
     at = frame.emitter.addresses.offset(place.offset, scope)
     scope.add(f"return b{place.buffer} + {at};")

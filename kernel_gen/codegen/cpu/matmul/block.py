@@ -170,7 +170,7 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
         else:
             at = [f"{d.offset} + n0 - col_shift + kb * {d.step}ll" for d in self.inputs.right]
         places = [f"right[{section}] + {text}" for section, text in enumerate(at)]
-        if self.inputs.right is not None and self.inputs.right[0].half:
+        if self.inputs.right is not None and self.inputs.right[0].stored is not None:
             s, stored = self.inputs.scalar, "(const unsigned short *)right"
             places = [f"(const {s} *)({stored}[{n}] + {text})" for n, text in enumerate(at)]
         return "\n".join(

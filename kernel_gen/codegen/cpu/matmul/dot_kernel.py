@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.matmul.fused import widen
+from kernel_gen.codegen.cpu.matmul.fused import read_widened
 from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectors.stored import scalar_load
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
+from kernel_gen.ir.dtype import DType
 
 _SUMS = 12  # in registers: enough for two multiply-adds a cycle of latency four or five
 _COLUMNS = (
@@ -31,7 +34,7 @@ class DotKernel:
     tile_ld: int
     lda: int
     ldb: int
-    half: bool = False  # B is bf16, the sums are fp32
+    stored: DType | None = None  # B's narrow floats, widened as they are read; None: as summed
 
     @property
     def group(self) -> int:
@@ -42,24 +45,24 @@ class DotKernel:
         """The C++ function `void symbol(A, B, C, k, first, cols)`."""
         add = lane_sum(unit, self.scalar, self.vector, self.lanes)
         s, group = self.scalar, self.group
-        kind = "unsigned short" if self.half else s
-        read = widen(unit, self.vector, self.lanes) if self.half else ("", "")
+        kind = SCALAR_C[self.stored] if self.stored else s
         return "\n".join(
             (
                 f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
-                f"const {s} *__restrict columns, {s} *__restrict C, gaf_i64 k, int first, "
+                f"const void *__restrict columns, {s} *__restrict C, gaf_i64 k, int first, "
                 "gaf_i64 cols) {",
                 f"  const {kind} *const B = (const {kind} *)columns;",
                 "  gaf_i64 j = 0;",
-                *self._columns(group, f"for (; j + {group} <= cols; j += {group})", add, read),
-                *self._columns(1, "for (; j < cols; ++j)", add, read),
+                *self._columns(group, f"for (; j + {group} <= cols; j += {group})", add, unit),
+                *self._columns(1, "for (; j < cols; ++j)", add, unit),
                 "}",
             )
         )  # fmt: skip
 
-    def _columns(self, group: int, head: str, add: str, read: tuple[str, str]) -> list[str]:
-        """`read`: functions that widen a vector and an element of B; empty where none is needed."""
-        kind = f"*(const {self.vector}u *)" if not self.half else read[0]
+    def _columns(self, group: int, head: str, add: str, unit: Unit) -> list[str]:
+        read = f"*(const {self.vector}u *)"
+        if self.stored:
+            read = read_widened(unit, self.stored, self.lanes)
         tile = [(i, g) for i in range(self.mr) for g in range(group)]
         lines = [f"  {head} {{", "    gaf_i64 q = 0;"]
         lines += [f"    {self.vector} s{i}_{g} = {{}};" for i, g in tile]
@@ -70,16 +73,17 @@ class DotKernel:
         ]
         for g in range(group):
             lines.append(
-                f"      const {self.vector} b{g} = {kind}(B + (j + {g}) * {self.ldb}ll + q);"
+                f"      const {self.vector} b{g} = {read}(B + (j + {g}) * {self.ldb}ll + q);"
             )
             lines += [f"      s{i}_{g} += a{i} * b{g};" for i in range(self.mr)]
         lines.append("    }")
         lines += [f"    {self.scalar} t{i}_{g} = {add}(s{i}_{g});" for i, g in tile]
         lines.append("    for (; q < k; ++q) {")
-        lines += [
-            f"      t{i}_{g} += A[{i * self.lda} + q] * {read[1]}(B[(j + {g}) * {self.ldb}ll + q]);"
-            for i, g in tile
-        ]
+        for i, g in tile:
+            element = f"B[(j + {g}) * {self.ldb}ll + q]"
+            if self.stored:
+                element = scalar_load(unit, self.stored, element)
+            lines.append(f"      t{i}_{g} += A[{i * self.lda} + q] * {element};")
         lines.append("    }")
         for i, g in tile:
             at = f"C[{i * self.tile_ld + g} + j]"

@@ -7,8 +7,9 @@ one instruction. Other targets take the pair apart in registers and read half th
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectors.types import vector_type
-from kernel_gen.codegen.cpu.vectors.widths import from_i32, to_i32
+from kernel_gen.codegen.cpu.vectors.stored import widened
+from kernel_gen.codegen.cpu.vectors.types import Lanes, vector_type
+from kernel_gen.codegen.cpu.vectors.widths import from_i32
 from kernel_gen.ir.dtype import DType
 
 _X86 = {"float": ("vfmadd231ps", 4), "double": ("vfmadd231pd", 8)}
@@ -49,22 +50,15 @@ def join_halves(unit: Unit, vector: str, lanes: int) -> str:
     return unit.helper(name, f"static inline {vector} {name}({vector} x, {vector} y) {{ {body} }}")
 
 
-def widen(unit: Unit, vector: str, lanes: int) -> tuple[str, str]:
-    """`vector f(const u16 *p)` and `float g(u16 x)`: bf16 as fp32."""
-    half = vector_type(unit, DType.BF16, lanes)
-    many, one = f"gaf_widen_{vector}", "gaf_widen_half"
-    load = to_i32(unit, DType.BF16, lanes, f"*(const {half}u *)p")
-    unit.helper(
-        many,
-        f"static inline {vector} {many}(const unsigned short *p) {{\n"
-        f"  return ({vector})({load} << 16);\n}}",
-    )
-    unit.helper(
-        one,
-        f"static inline float {one}(unsigned short x) {{\n"
-        "  const unsigned bits = (unsigned)x << 16;\n"
-        "  float value;\n"
-        "  __builtin_memcpy(&value, &bits, 4);\n"
-        "  return value;\n}",
-    )
-    return many, one
+def widened_name(stored: DType, lanes: int) -> str:
+    """Name of the function that `read_widened` defines."""
+    return f"gaf_read_{stored}x{lanes}"
+
+
+def read_widened(unit: Unit, stored: DType, lanes: int) -> str:
+    """`vector f(const u16 *p)`: narrow floats as fp32."""
+    kept, result = vector_type(unit, stored, lanes), vector_type(unit, DType.F32, lanes)
+    name = widened_name(stored, lanes)
+    value = widened(unit, stored, Lanes(lanes), f"*(const {kept}u *)p")
+    head = f"static inline __attribute__((always_inline)) {result} {name}"
+    return unit.helper(name, f"{head}(const unsigned short *p) {{ return {value}; }}")

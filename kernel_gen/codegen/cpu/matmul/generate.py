@@ -115,5 +115,5 @@ def _dot_kernel(frame: Frame, left: Direct | None, right: Direct) -> DotKernel:
         tile_ld=t.nr,
         lda=left.line_stride if left else t.left_ld(frame.problem),
         ldb=right.line_stride,
-        half=right.half,
+        stored=right.stored,
     )

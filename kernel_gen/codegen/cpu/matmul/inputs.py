@@ -8,6 +8,7 @@ from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
 from kernel_gen.codegen.cpu.matmul.runs import left_runs
 from kernel_gen.codegen.cpu.matmul.scratch import right_bytes
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Tiling
+from kernel_gen.ir.dtype import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Direct:
     offset: str
     line_stride: int
     step: int
-    half: bool = False  # stored as bf16 and widened where it is multiplied
+    stored: DType | None = None  # narrow floats, widened where they are multiplied
 
 
 @dataclass(frozen=True, slots=True)

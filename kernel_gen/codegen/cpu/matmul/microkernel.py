@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.matmul.fused import multiply_add
+from kernel_gen.codegen.cpu.matmul.fused import multiply_add, read_widened, widened_name
 from kernel_gen.codegen.cpu.unit import Unit
-from kernel_gen.codegen.cpu.vectors.types import vector_type
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, vector_type
 from kernel_gen.ir.dtype import DType
 
 
@@ -39,18 +39,22 @@ class MicroKernel:
     prefetch: int  # rows of B ahead; 0: none
     pairs: bool = False  # elements of A and B are two bf16 of neighbouring steps
     run: int = 0  # steps of a run of rows that are pointers; 0: rows at a constant distance
+    stored: DType | None = None  # B's narrow floats, widened as they are read; None: as summed
 
     def text(self, unit: Unit) -> str:
         """The C++ function `void symbol(A, B, C, k, first)`; with runs A are pointers to rows, and
         another argument says with which step of a run the sums begin."""
         s, fma = self.scalar, multiply_add(unit, self.scalar, self.vector, self.lanes)
+        kept = SCALAR_C[self.stored] if self.stored else s
+        if self.stored:
+            read_widened(unit, self.stored, self.lanes)
         if self.pairs:
             vector_type(unit, DType.I32, self.lanes)
         at = ", gaf_i64 at" if self.run else ""
         return "\n".join(
             (
                 f"static __attribute__((noinline)) void {self.symbol}(const {s} *__restrict A, "
-                f"const {s} *__restrict B, {s} *__restrict C, gaf_i64 k, int first{at}) {{",
+                f"const {kept} *__restrict B, {s} *__restrict C, gaf_i64 k, int first{at}) {{",
                 *self._begin(),
                 *(self._runs(fma) if self.run else self._steps(fma)),
                 *(
@@ -115,12 +119,13 @@ class MicroKernel:
     def _step(self, u: int, fma: str) -> list[str]:
         """One step of k: NV loads, MR broadcasts, MR·NV multiply-adds."""
         kind = self.vector if self.aligned else f"{self.vector}u"
+        read = widened_name(self.stored, self.lanes) if self.stored else f"*(const {kind} *)"
         if self.pairs:
             return ["    {", *self._pair_step(u, fma), "    }"]
         lines = ["    {"]
         for j in range(self.nv):
             at = u * self.ldb + j * self.lanes
-            lines.append(f"      {self.vector} b{j} = *(const {kind} *)(B + {at});")
+            lines.append(f"      {self.vector} b{j} = {read}(B + {at});")
             if self.prefetch:
                 lines.append(f"      __builtin_prefetch(B + {at + self.prefetch * self.ldb});")
         for i in range(self.mr):

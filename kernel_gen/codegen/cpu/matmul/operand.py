@@ -39,7 +39,7 @@ def right_in_place(problem: Problem, mode: Operand) -> tuple[Direct, ...] | None
         return None
     found = [_section_in_place(problem, number, mode) for number in range(problem.sections)]
     directs = tuple(direct for direct in found if direct is not None)
-    kinds = {(direct.line_stride, direct.step, direct.half) for direct in directs}
+    kinds = {(direct.line_stride, direct.step, direct.stored) for direct in directs}
     if len(directs) < len(found) or len(kinds) > 1:
         return None
     ((line_stride, step, _),) = kinds
@@ -51,12 +51,11 @@ def _section_in_place(problem: Problem, number: int, mode: Operand) -> Direct | 
     load = plain_load(problem.nest, root)
     if load is None:
         return None
-    half = mode is Operand.DOT and problem.product.dtype is DType.F32
-    half = half and _is_stored_bf16(problem, root)
-    if not half and not _stored_as_summed(problem, load):
+    stored = _narrow(problem, root) if mode is Operand.DOT else None
+    if stored is None and not _stored_as_summed(problem, load):
         return None
     found = _direct(load, problem.cols[-1:], problem.depth)
-    return replace(found, half=half) if found else None
+    return replace(found, stored=stored) if found else None
 
 
 def _stored_as_summed(problem: Problem, load: Load) -> bool:
@@ -121,15 +120,18 @@ def holds_pairs(problem: Problem) -> bool:
     return (
         problem.product.dtype is DType.F32
         and len(problem.depth) == 1
-        and all(_is_stored_bf16(problem, root) for root in roots)
+        and all(_narrow(problem, root) is DType.BF16 for root in roots)
     )
 
 
-def _is_stored_bf16(problem: Problem, position: int) -> bool:
+def _narrow(problem: Problem, position: int) -> DType | None:
+    """The narrow float that a load reads, where products are computed in fp32."""
     statement = problem.nest.statements[position]
     if not isinstance(statement, Load) or statement.guards:
-        return False
-    return problem.nest.buffers[statement.buffer].type.dtype is DType.BF16
+        return None
+    kept = problem.nest.buffers[statement.buffer].type.dtype
+    narrow = problem.product.dtype is DType.F32 and kept in (DType.BF16, DType.F16)
+    return kept if narrow else None
 
 
 def refuse_pairs(problem: Problem, tiling: Tiling) -> Refusal | None:
