@@ -1,8 +1,9 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
-core: bound arguments and the registry · unary · elementwise · activations · casts · views · parts ·
-borders · reductions · contractions · convolutions · norms · pooling · losses ·
-indexing (also tensors made of nothing) · scattering · cells of recurrent layers · complex_pairs
+core: bound arguments and the registry · unary · elementwise · activations · casts · views ·
+windows · parts · borders · reductions · running sums · contractions · convolutions · norms ·
+pooling · losses · quantisation · indexing (also tensors made of nothing) · scattering ·
+cells of recurrent layers · complex_pairs
 """
 
 from kernel_gen.frontend.lower import (
@@ -19,10 +20,13 @@ from kernel_gen.frontend.lower import (
     norms,
     parts,
     pooling,
+    quantisation,
     reductions,
+    running,
     scattering,
     unary,
     views,
+    windows,
 )
 
 __all__ = [
@@ -39,8 +43,11 @@ __all__ = [
     "norms",
     "parts",
     "pooling",
+    "quantisation",
     "reductions",
+    "running",
     "scattering",
     "unary",
     "views",
+    "windows",
 ]

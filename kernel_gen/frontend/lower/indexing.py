@@ -136,7 +136,10 @@ def full(c: Lowering, a: Args) -> Result:
     return c.full(c.out_type.shape, fill, c.out_type.dtype)
 
 
-@lowers("full_like zeros_like ones_like empty_like fill.Scalar scalar_tensor zero")
+@lowers(
+    "full_like zeros_like ones_like empty_like fill.Scalar scalar_tensor zero "
+    "_new_zeros_with_same_feature_meta"
+)
 def full_like(c: Lowering, a: Args) -> Result:
     fill: Number = 1 if "ones" in c.name else 0
     for name in ("fill_value", "value", "s"):

@@ -138,6 +138,23 @@ def vector_norm(c: Lowering, a: Args) -> Result:
     return _norm(c, a["self"], a["ord"], _dims(a), bool(a["keepdim"]))
 
 
+@lowers("linalg_norm.default")
+def linalg_norm(c: Lowering, a: Args) -> Result:
+    """Of all elements without an order; of vectors along one dimension; else a matrix norm."""
+    value: Val = a["self"]
+    order, dims = a["ord"], a["dim"]
+    if order is not None and (len(dims) if dims else value.rank) != 1:
+        raise NotLowered(f"{c.name} of matrices by order {order}")
+    return _norm(c, value, 2 if order is None else order, _dims(a), bool(a["keepdim"]))
+
+
+@lowers("linalg_matrix_norm.str_ord linalg_norm.ord_str")
+def frobenius_norm(c: Lowering, a: Args) -> Result:
+    if a["ord"] != "fro":
+        raise NotLowered(f"{c.name} of order {a['ord']}")
+    return _norm(c, a["self"], 2, _dims(a), bool(a["keepdim"]))
+
+
 @lowers("norm")
 def norm(c: Lowering, a: Args) -> Result:
     order = 2 if a["p"] is None else a["p"]
