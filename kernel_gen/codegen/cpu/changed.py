@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStatement, FlatStore, Linear
-from kernel_gen.codegen.flat.simplify import map_accesses
-from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, axis_index
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, FlatStatement, FlatStore
+from kernel_gen.codegen.flat.simplify import shifted
+from kernel_gen.ir.index import axis_index
 from kernel_gen.ir.loopnest import Axis, Compute, Guard, IndexValue
 
 Span = tuple[int, int]
@@ -29,23 +29,7 @@ def changed_part(nest: FlatNest, source: int, output: int) -> FlatNest | None:
     if all(span == (0, axis.extent) for axis, span in zip(nest.axes, box.values(), strict=True)):
         return None
     axes = tuple(Axis(name, high - low) for name, (low, high) in box.items())
-    shift = {name: axis_index(name) + low for name, (low, _) in box.items() if low}
-    moved = map_accesses(nest, lambda at: _moved(at, shift), lambda i: i.substitute(shift))
-    return replace(moved, axes=axes)
-
-
-def _moved(at: Linear, shift: dict[str, Index]) -> Linear:
-    """The offset at positions that count from the corner of the box."""
-    terms, const = [], at.const
-    for term, coeff in at.terms:
-        if isinstance(term, AxisTerm) and term.axis in shift:
-            const = const + coeff * shift[term.axis].const
-        elif isinstance(term, FloorDiv):
-            term = FloorDiv(term.index.substitute(shift), term.divisor)
-        elif isinstance(term, Mod):
-            term = Mod(term.index.substitute(shift), term.divisor)
-        terms.append((term, coeff))
-    return Linear(tuple(terms), const)
+    return replace(shifted(nest, {name: low for name, (low, _) in box.items()}), axes=axes)
 
 
 def _changed(nest: FlatNest, source: int, axis: Axis) -> Span:

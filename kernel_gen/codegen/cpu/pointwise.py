@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kernel_gen.codegen.cpu.changed import changed_part
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.in_place import in_place_pairs
+from kernel_gen.codegen.cpu.pointwise_loops import Walk, pointwise_loops, vector_loop
 from kernel_gen.codegen.cpu.reductions.rowspace import (
     by_contiguity,
     first_threads,
@@ -18,18 +19,20 @@ from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.transposed import Tile, tile_loops, transposable
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectors.types import Lanes, pick_lanes
+from kernel_gen.codegen.flat.beside import window_axis
 from kernel_gen.codegen.flat.linear import FlatNest, flatten
 from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
-from kernel_gen.ir.loopnest import Axis, Contract, LoopNest, Reduce
+from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target
 from kernel_gen.ir.types import Dim
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
 
-_ENOUGH_TASKS = 64  # outer steps beyond which further axes become plain inner loops
 _BLOCKS = (64, 128, 256, 1024, 4096, 16384)
+_ROWS = (1, 2, 4, 8)
+_MANY = 120  # statements whose copies for several rows keep a compiler busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Pointwise:
             Parameter("across", _across_axes(flat, axes)),
             Parameter("block", _BLOCKS),
             Parameter("unroll", (1, 2, 4)),
+            Parameter("rows", _row_choices(flat, axes)),
             Parameter("stream", stream_choices(flat)),
             Parameter("threads", ("one", "all")),
         )
@@ -69,6 +73,8 @@ class Pointwise:
         axis, across = str(point["axis"]), str(point["across"])
         if across and (across == axis or not transposable(flat, across, axis)):
             return Refusal("no-transposed-read", f"no read is transposed from {axis} to {across}")
+        if point.get("rows", 1) != 1 and (across or window_axis(flat, axis) is None):
+            return Refusal("no-window", f"rows side by side read nothing twice along {axis}")
         return Schedule(self.name, decisions(point))
 
     def generate(
@@ -116,15 +122,24 @@ def _across_axes(flat: FlatNest, axes: tuple[str, ...]) -> tuple[str, ...]:
     return ("", *found)
 
 
+def _row_choices(flat: FlatNest, axes: tuple[str, ...]) -> tuple[Choice, ...]:
+    """Steps of another axis side by side; one where they read nothing twice."""
+    shares = not in_place_pairs(flat) and any(window_axis(flat, a) for a in axes if a)
+    return _ROWS if shares and len(flat.statements) <= _MANY else _ROWS[:1]
+
+
 def _seeds(flat: FlatNest, axes: tuple[str, ...]) -> tuple[tuple[tuple[str, Choice], ...], ...]:
-    """Along the stores' contiguous axis, in tiles if a read is transposed; then plainly."""
+    """Along the stores' contiguous axis, in tiles if a read is transposed, by several rows if they
+    read the same; then plainly."""
     along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
-    plain: dict[str, Choice] = {"axis": along, "across": "", "block": 4096, "unroll": 2,
+    plain: dict[str, Choice] = {"axis": along, "across": "", "block": 4096, "unroll": 2, "rows": 1,
                                 "stream": 0, "threads": first_threads(flat)}  # fmt: skip
     across = [
         u for u in _across_axes(flat, axes)[1:] if u != along and transposable(flat, u, along)
     ]
     points = [{**plain, "across": u, "block": 128} for u in across[:1]]
+    if len(_row_choices(flat, axes)) > 1 and window_axis(flat, along) is not None:
+        points.append({**plain, "unroll": 1, "rows": 4})
     return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
 
 
@@ -143,41 +158,28 @@ def _loops_in_place(
     """The loops; over the input that the output replaces, only over what changes in it."""
     part = changed_part(emitter.nest, *pairs[0]) if len(pairs) == 1 else None
     if part is None:
-        _loops(emitter, root, axis, schedule)
+        pointwise_loops(emitter, root, _walk(emitter, axis, schedule))
         return
     ((source, output),) = pairs
     over = root.open(f"if ((const void *)b{source} == (const void *)b{output}) {{")
-    _loops(emitter.on(part), over, axis, schedule)
+    changed = emitter.on(part)
+    pointwise_loops(changed, over, _walk(changed, axis, schedule))
     over.close()
     apart = root.open("else {")
-    _loops(emitter, apart, axis, schedule)
+    pointwise_loops(emitter, apart, _walk(emitter, axis, schedule))
     apart.close()
 
 
-def _loops(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None:
-    flat, lanes = emitter.nest, emitter.lanes.count
-    block = max(int(str(choice(schedule, "block"))) // lanes * lanes, lanes)
-    extent = flat.extent_text(axis)
-    outer = [a for a in flat.axes if a.name != axis]
-    shared: list[Axis] = []
-    inner: list[Axis] = []
-    tasks = 1
-    for a in outer:
-        (shared if tasks < _ENOUGH_TASKS else inner).append(a)
-        tasks *= a.extent if isinstance(a.extent, int) else _ENOUGH_TASKS
-    parts = [Part(a.name, flat.extent_text(a.name)) for a in shared]
-    parts.append(Part(axis, f"({extent} + {block - 1}) / {block}", block))
-    loop = split_over_threads(root, parts)
-    start = loop.axes.pop(axis).text
-    loop.add(f"const gaf_i64 end = {start} + {block} < {extent} ? {start} + {block} : {extent};")
-    scopes = [loop]
-    for a in inner:
-        name = emitter.fresh("i")
-        head = f"for (gaf_i64 {name} = 0; {name} < {flat.extent_text(a.name)}; {name}++) {{"
-        scopes.append(scopes[-1].open(head, {a.name: Binding(name)}))
-    vector_loop(emitter, scopes[-1], axis, start, "end", int(str(choice(schedule, "unroll"))))
-    for scope in reversed(scopes):
-        scope.close()
+def _walk(emitter: Emitter, axis: str, schedule: Schedule) -> Walk:
+    lanes = emitter.lanes.count
+    rows = int(str(choice(schedule, "rows"))) if schedule.find("rows") else 1
+    return Walk(
+        axis,
+        max(int(str(choice(schedule, "block"))) // lanes * lanes, lanes),
+        int(str(choice(schedule, "unroll"))),
+        window_axis(emitter.nest, axis) if rows > 1 else None,
+        rows,
+    )
 
 
 def _tiles(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None:
@@ -208,23 +210,3 @@ def _tiles(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None
         vector_loop(emitter, rest, axis, start, ends[axis], 1)
         rest.close()
     loop.close()
-
-
-def vector_loop(
-    emitter: Emitter, scope: Scope, axis: str, start: str, end: str, unroll: int
-) -> None:
-    """Whole vectors from `start`, then one partial vector, storing every output of the nest."""
-    lanes = emitter.lanes.count
-    j = emitter.fresh("j")
-    scope.add(f"gaf_i64 {j} = {start};")
-    pragma = f"#pragma GCC unroll {unroll}\n" if unroll > 1 else ""
-    head = f"{pragma}for (; {j} + {lanes} <= {end}; {j} += {lanes}) {{"
-    body = scope.open(head, {axis: Binding(j, True)})
-    emitter.stores(body)
-    body.close()
-    extent = emitter.nest.extent(axis)
-    if isinstance(extent, int) and extent % lanes == 0:
-        return
-    tail = scope.open(f"if ({j} < {end}) {{", {axis: Binding(j, True)}, part=f"(int)({end} - {j})")
-    emitter.stores(tail)
-    tail.close()

@@ -6,7 +6,7 @@ x[i, j] + y[i, j], both contiguous, i < 4, j < 5   ->   x[i] + y[i], i < 20
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kernel_gen.codegen.flat.linear import (
@@ -18,7 +18,7 @@ from kernel_gen.codegen.flat.linear import (
     Poly,
 )
 from kernel_gen.codegen.flat.sums import joined_sums
-from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod
+from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Mod, axis_index
 from kernel_gen.ir.loopnest import Axis, Contract, Guard, IndexValue, Reduce, reduced_axes
 from kernel_gen.ir.types import Dim
 
@@ -79,6 +79,26 @@ def map_accesses(
         statements=tuple(statement(s) for s in nest.statements),
         stores=tuple(store(s) for s in nest.stores),
     )
+
+
+def shifted(nest: FlatNest, steps: Mapping[str, int]) -> FlatNest:
+    """The accesses of a nest with axes counted from other positions: what it did at 3 + i along an
+    axis of `steps` {axis: 3}, it does at i."""
+    moves = {name: axis_index(name) + step for name, step in steps.items() if step}
+
+    def offset(at: Linear) -> Linear:
+        terms, const = [], at.const
+        for term, coeff in at.terms:
+            if isinstance(term, AxisTerm) and term.axis in moves:
+                const = const + coeff * moves[term.axis].const
+            elif isinstance(term, FloorDiv):
+                term = FloorDiv(term.index.substitute(moves), term.divisor)
+            elif isinstance(term, Mod):
+                term = Mod(term.index.substitute(moves), term.divisor)
+            terms.append((term, coeff))
+        return Linear(tuple(terms), const)
+
+    return map_accesses(nest, offset, lambda index: index.substitute(moves)) if moves else nest
 
 
 def merge_axes(nest: FlatNest) -> FlatNest:

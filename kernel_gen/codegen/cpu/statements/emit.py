@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernel_gen.codegen.cpu.statements.address import Addresses
+from kernel_gen.codegen.cpu.statements.division import is_smooth, reciprocal
 from kernel_gen.codegen.cpu.statements.narrow import cast_source, compared_position
 from kernel_gen.codegen.cpu.statements.ops import COMPARE, OpWriter
 from kernel_gen.codegen.cpu.statements.reads import Reader
@@ -59,6 +60,7 @@ class Emitter:
         self.names = first_name
         self._shared = shared
         self._stream = stream
+        self._smooth = is_smooth(nest)
         self._reader = Reader(self.ops, self.addresses, self.fresh)
         self._writer = Writer(self.ops, self.addresses, stream)
 
@@ -139,10 +141,22 @@ class Emitter:
                     return compared
                 args = [self.value(a, scope) for a in statement.args]
                 live = scope.live_lanes() or ""
-                text = self.ops.compute(statement.op, statement.dtype, args, live)
+                op = self._product_for(statement, args)
+                text = self.ops.compute(op, statement.dtype, args, live)
                 return self._declared(scope, text, statement.dtype, any(a.vector for a in args))
             case _:
                 raise InternalError(f"statement {position} must be defined by the template")
+
+    def _product_for(self, statement: Compute, args: list[Value]) -> str:
+        """The op to write for a statement: "mul" for a division by a constant that may be one,
+        whose factor then takes the divisor's place in `args`."""
+        if statement.op != "div" or not args[0].vector or args[1].const is None:
+            return statement.op
+        factor = reciprocal(args[1].const, smooth=self._smooth)
+        if factor is None or not statement.dtype.is_float:
+            return statement.op
+        args[1] = self.ops.literal(factor, args[1].dtype)
+        return "mul"
 
     def _compared_position(self, statement: Compute, scope: Scope) -> Value | None:
         """A comparison of positions along the vector with one number, in 32 bits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -66,11 +67,16 @@ class Reader:
         name = self.fresh("g")
         fill = self.ops.broadcast(self.ops.literal(load.fill, stored.compute)).text
         scope.add(f"{self.ops.c_type(stored.compute, vector=True)} {name} = {fill};")
-        whole = f"{name} = {whole};" if whole else self._lane_loop(load, stored, [], name, scope)
-        body = whole
-        if lane_guards:
-            rest = self._rest(load, stored, lane_guards, name, axis if step == 1 else None, scope)
-            body = self._choose(whole, rest, lane_guards, axis, scope)
+        if step == 1 and lane_guards and _is_window(lane_guards, axis):
+            body = f"{name} = {self._window(load, stored, lane_guards, scope)};"
+        else:
+            whole = (
+                f"{name} = {whole};" if whole else self._lane_loop(load, stored, [], name, scope)
+            )
+            body = whole
+            if lane_guards:
+                rest = self._lane_loop(load, stored, lane_guards, name, scope)
+                body = self._choose(whole, rest, lane_guards, axis, scope)
         if uniform:
             inner = body.replace("\n", "\n  ")
             body = f"if ({' && '.join(uniform)}) {{\n  {inner}\n}}"
@@ -105,33 +111,19 @@ class Reader:
         inside = [self.addresses.guard(g, scope, lane) for lane in ends for g in guards]
         return f"if ({' && '.join(inside)}) {{ {whole} }}\nelse {{\n  {rest}\n}}"
 
-    def _rest(
-        self,
-        load: FlatLoad,
-        stored: DType,
-        guards: list[Guard],
-        name: str,
-        run: str | None,
-        scope: Scope,
-    ) -> str:
-        """Lanes of which some are outside: a window of a run, else lane by lane.
-
-        `run`: the vector axis if the lanes are neighbours in memory.
-        """
-        single = run is not None and all(
-            is_affine(g.index, run) and g.index.coeff(run) == 1 for g in guards
-        )
-        if not single:
-            return self._lane_loop(load, stored, guards, name, scope)
-        function = window_load(self.ops.unit, stored, self.ops.lanes)
-        lines = [f"gaf_i64 from = 0, to = {self._live(scope)};"]
-        for guard in guards:
-            low, high = self.addresses.window(guard, scope)
-            lines.append(f"if (from < {low}) from = {low};")
-            lines.append(f"if (to > {high}) to = {high};")
+    def _window(self, load: FlatLoad, stored: DType, guards: list[Guard], scope: Scope) -> str:
+        """Neighbours in memory, of which the lanes that all guards let through are read."""
+        lows, highs = zip(*(self.addresses.window(g, scope) for g in guards), strict=True)
+        first, end = lows[0], self._live(scope)
+        for low in lows[1:]:
+            first = f"({first} > {low} ? {first} : {low})"
+        for high in highs:
+            end = f"({end} < {high} ? {end} : {high})"
+        filled = load.fill != 0 or math.copysign(1, load.fill) < 0
+        function = window_load(self.ops.unit, stored, self.ops.lanes, filled=filled)
+        fill = self.ops.broadcast(self.ops.literal(load.fill, stored.compute)).text
         at = f"b{load.buffer} + {self.addresses.offset(load.at, scope)}"
-        lines.append(f"{name} = {function}({at}, from, to, {name});")
-        return "\n  ".join(lines)
+        return f"{function}({at}, {first}, {end}{f', {fill}' if filled else ''})"
 
     def _contiguous(self, load: FlatLoad, stored: DType, scope: Scope) -> str:
         part = scope.live_lanes()
@@ -185,3 +177,10 @@ class Reader:
             f"  for (int l = 0; l < {count}; l++) if (l < live) r[l] = {scalar}(i[l], n, status);\n"
             "  return r;\n}",
         )
+
+
+def _is_window(guards: list[Guard], axis: str | None) -> bool:
+    """Whether each guard lets neighbouring lanes through."""
+    return axis is not None and all(
+        is_affine(g.index, axis) and g.index.coeff(axis) == 1 for g in guards
+    )

@@ -11,7 +11,13 @@ from kernel_gen.ir.dtype import DType
 _SAME = {1: DType.I8, 2: DType.I16, 4: DType.I32, 8: DType.I64}
 # Of AVX-512's names by bytes of an element: the middle, and the element's C type.
 _AVX512 = {1: ("dquqi", "char"), 2: ("dquhi", "short"), 4: ("ups", "float"), 8: ("upd", "double")}
-_HAS_AVX512 = "defined(__AVX512VL__) && defined(__AVX512BW__) && !defined(__clang__)"
+HAS_MASKS = "defined(__AVX512VL__) && defined(__AVX512BW__) && !defined(__clang__)"
+"""Where `is_masked` moves take a mask."""
+
+
+def is_masked(dtype: DType, lanes: int) -> bool:
+    """Whether a vector's memory is one register of AVX-512's masked moves."""
+    return lanes * dtype.bytes in (16, 32, 64)
 
 
 def masked_load(unit: Unit, dtype: DType, lanes: int, first: str, end: str) -> str:
@@ -21,13 +27,13 @@ def masked_load(unit: Unit, dtype: DType, lanes: int, first: str, end: str) -> s
     inside = f"l < {end}" if first == "0" else f"l >= {first} && l < {end}"
     plain = f"  {raw} r;\n  for (int l = 0; l < {lanes}; l++) r[l] = {inside} ? p[l] : ({c})0;\n"
     forms = []
-    if lanes * dtype.bytes in (16, 32, 64):
+    if is_masked(dtype, lanes):
         middle, element = _AVX512[dtype.bytes]
         held = _register(unit, dtype, lanes)
         mask = _bits(unit, lanes, first, end)
         call = f"__builtin_ia32_load{middle}{8 * dtype.bytes * lanes}_mask"
         text = f"  const {raw} r = ({raw}){call}((const {element} *)p, ({held}){{}}, {mask});\n"
-        forms.append((_HAS_AVX512, text))
+        forms.append((HAS_MASKS, text))
     if _moved_by_avx(dtype, lanes):
         suffix, held = _avx(unit, dtype, lanes)
         call = f"__builtin_ia32_maskload{suffix}((const {held} *)p, moved)"
@@ -40,12 +46,12 @@ def masked_store(unit: Unit, dtype: DType, lanes: int) -> str:
     """Lines that store the first `n` lanes of `r` at `p`; 0 <= n <= lanes."""
     plain = f"  for (int l = 0; l < {lanes}; l++) if (l < n) p[l] = r[l];\n"
     forms = []
-    if lanes * dtype.bytes in (16, 32, 64):
+    if is_masked(dtype, lanes):
         middle, element = _AVX512[dtype.bytes]
         held = _register(unit, dtype, lanes)
         call = f"__builtin_ia32_store{middle}{8 * dtype.bytes * lanes}_mask"
         mask = _bits(unit, lanes, "0", "n")
-        forms.append((_HAS_AVX512, f"  {call}(({element} *)p, ({held})r, {mask});\n"))
+        forms.append((HAS_MASKS, f"  {call}(({element} *)p, ({held})r, {mask});\n"))
     if _moved_by_avx(dtype, lanes):
         suffix, held = _avx(unit, dtype, lanes)
         text = f"  __builtin_ia32_maskstore{suffix}(({held} *)p, moved, ({held})r);\n"
