@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from cost_models.machine import Machine
-from kernel_gen.codegen.cpu.matmul.operand import right_in_place
-from kernel_gen.codegen.cpu.matmul.problem import Problem
+from kernel_gen.codegen.cpu.matmul.problem import Problem, plain_load
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split, Tiling
 from kernel_gen.ir.target import Target
 
@@ -56,8 +55,8 @@ class Subject:
         """Of one element of the right operand as tiles read it."""
         if self.tiling.right is not Operand.DOT:
             return self.packed_bytes
-        found = right_in_place(self.problem, Operand.DOT)
-        return 2 if found and found[0].half else self.sum_bytes
+        load = plain_load(self.problem.nest, self.problem.product.rhs)
+        return self.problem.nest.buffers[load.buffer].type.dtype.bytes if load else self.sum_bytes
 
 
 @dataclass(frozen=True, slots=True)

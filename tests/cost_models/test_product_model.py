@@ -133,6 +133,13 @@ def test_pairs_of_bf16_take_half_of_the_steps_only_where_instructions_multiply_t
     assert predict(nest, plain, element="pairs") > predict(nest, plain, element="wide")
 
 
+def test_a_weight_read_in_place_moves_as_it_is_stored():
+    wide, narrow = (
+        subject(linear(1, 2048, 4096, dtype), right="dot") for dtype in (DType.F32, DType.BF16)
+    )
+    assert (wide.right_bytes, narrow.right_bytes) == (4, 2)
+
+
 def test_the_walk_covers_all_tiles():
     nest = linear(100, 300, 200)
     for split in ("rows", "cols", "batch"):
