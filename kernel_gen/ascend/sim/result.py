@@ -79,11 +79,14 @@ def _failure(entry: Mapping[str, Any]) -> SimFailure:
 
 def chrome_trace(events: Sequence[Sequence[Any]], chip: Chip) -> dict[str, Any]:
     """The events in the form that Perfetto and chrome://tracing read: a process per core, a
-    thread per pipe, microseconds. Times are simulated."""
+    thread per pipe, microseconds. Times are simulated. Begins and ends are whole nanoseconds, which
+    is what Perfetto counts: it drops slices of a thread that overlap, by rounding as well."""
     cores: dict[tuple[bool, int], int] = {}
     rows: list[dict[str, Any]] = []
     for name, pipe, cube, block, start, duration, line in events:
         process = cores.setdefault((cube, block), len(cores))
+        begin_us = round(chip.microseconds(start), 3)
+        end_us = round(chip.microseconds(start + duration), 3)
         rows.append(
             {
                 "name": name,
@@ -91,8 +94,8 @@ def chrome_trace(events: Sequence[Sequence[Any]], chip: Chip) -> dict[str, Any]:
                 "ph": "X",
                 "pid": process,
                 "tid": PIPES.index(pipe),
-                "ts": chip.microseconds(start),
-                "dur": chip.microseconds(duration),
+                "ts": begin_us,
+                "dur": round(end_us - begin_us, 3),
                 "args": {"line": line},
             }
         )

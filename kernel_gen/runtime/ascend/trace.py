@@ -37,14 +37,14 @@ def plan_trace(plan: Plan) -> dict[str, Any]:
             _moved(event, number * _MOST_CORES, start_us, title)
             for event in result.trace["traceEvents"]
         ]
-        start_us += result.latency_us
+        start_us = round(start_us + result.latency_us, 3)
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
 def _moved(event: dict[str, Any], pid: int, start_us: float, title: str) -> dict[str, Any]:
     moved = event | {"pid": event["pid"] + pid}
     if "ts" in event:
-        moved["ts"] = event["ts"] + start_us
+        moved["ts"] = round(event["ts"] + start_us, 3)
     if event["name"] == "process_name":
         moved["args"] = {"name": title + event["args"]["name"]}
     return moved

@@ -375,7 +375,7 @@ void Instruction::Run(double occupancy, double latency)
     pipe.done = std::max(pipe.done, pipe.free + latency);
     pipe.busy += occupancy;
     if (sim.trace) {
-        sim.events.push_back({core_.index, pipe_, op_, start, pipe.free + latency, where_.line});
+        sim.events.push_back({core_.index, pipe_, op_, start, pipe.free, where_.line});
     }
 }
 
