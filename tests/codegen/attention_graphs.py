@@ -150,6 +150,15 @@ def sloped(heads: int, queries: int, keys: int, depth: int) -> Graph:
     return p.graph(p.op("matmul", p.op("softmax", seen, dim=2), v))
 
 
+def keys_across(batch: int, queries: int, keys: int, depth: int, cols: int) -> Graph:
+    """Keys of bf16 as a matrix of depth by keys, every position by hand."""
+    p = Program(BF16)
+    q, k, v = p.x(batch, queries, depth), p.x(batch, depth, keys), p.x(batch, keys, cols)
+    wide = [p.op("cast", value, dtype=F32) for value in (q, k, v)]
+    weights = p.op("softmax", p.op("matmul", wide[0], wide[1]), dim=2)
+    return p.graph(p.op("cast", p.op("matmul", weights, wide[2]), dtype=BF16))
+
+
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "plain": lambda: composite(2, 3, 37, 29, 20),
     "one column": lambda: composite(1, 2, 9, 14, 8, 2),

@@ -24,7 +24,15 @@ from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.kernel import LoadedKernel
-from tests.codegen.attention_graphs import GRAPHS, Program, composite
+from tests.codegen.attention_graphs import (
+    BF16,
+    F32,
+    GRAPHS,
+    Program,
+    composite,
+    grouped,
+    keys_across,
+)
 from tests.codegen.kernel_bench import KernelBench, run_kernel
 from tests.codegen.kernel_graphs import GraphCase, case_of, single, tensor
 
@@ -125,7 +133,40 @@ def test_an_infinite_value_behind_the_last_visible_key_is_read(compiler: Compile
     assert np.isnan(evaluate(graph, inputs)[0][0, 0, 0, 5])
 
 
-@pytest.mark.parametrize("name", ["causal", "grouped decode", "f16 causal"])
+PAIRED: dict[str, Callable[[], Graph]] = {
+    "odd extents": lambda: composite(1, 2, 37, 77, 19, 33, dtype=BF16),
+    "causal": lambda: composite(1, 2, 90, 131, 24, causal=True, dtype=BF16),
+    "keys across": lambda: keys_across(2, 21, 75, 9, 20),
+    "one query": lambda: grouped(1, 4, 2, 1, 151, 32, BF16),
+}
+
+
+def test_pairs_of_bf16(compiler: Compiler, level: Target) -> None:
+    bench, cases = KernelBench(compiler, level), []
+    for name, graph in PAIRED.items():
+        case = case_of(graph())
+        for splits in (1, 2):
+            pairs = {"key": "pairs", "value": "pairs", "keys": 64}
+            added = bench.add(case.lowered.nest, "attention", **pairs, splits=splits)
+            assert not isinstance(added, Refusal), f"{name}: {added}"
+            cases.append(case)
+    for case, kernel in zip(cases, bench.build(), strict=True):
+        case.check(kernel, 2)
+
+
+def test_pairs_are_for_what_is_stored_as_bf16() -> None:
+    """Computed queries and wide results would lose digits that the kernel keeps."""
+    p = Program(BF16)
+    q, k, v = (p.op("cast", p.x(1, n, 16), dtype=F32) for n in (20, 30, 30))
+    scores = p.op("matmul", p.op("tanh", q), p.swapped(k, 3))
+    graph = p.graph(p.op("matmul", p.op("softmax", scores, dim=2), v))
+    space = TEMPLATE.space(case_of(graph).lowered.nest, host_target())
+    modes = {parameter.name: parameter.choices for parameter in space.parameters}
+    assert "pairs" not in modes["key"]
+    assert "pairs" not in modes["value"]
+
+
+@pytest.mark.parametrize("name", ["causal", "grouped decode", "f16 causal", "bf16"])
 def test_kernels_for_wider_vectors_compile(compiler: Compiler, name: str) -> None:
     target = replace(host_target(), isa="x86-64-v4", vector_bytes=64)
     bench = KernelBench(compiler, target)

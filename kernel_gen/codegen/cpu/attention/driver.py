@@ -37,7 +37,7 @@ class Driver:
     def _keys(self) -> str:
         """`symbol_keys`: one block of rows over the keys [from, to)."""
         f, t, s = self.frame, self.frame.tiling, self.frame.scalar
-        ldq, lds = t.padded(f.problem.d), t.padded(t.keys)
+        ldq, lds, depth = t.padded(t.depth(f.problem)), t.padded(t.keys), t.depth(f.problem)
         lowest = literal_text(float("-inf"), f.problem.dtype)
         return f"""\
 static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0,
@@ -53,12 +53,12 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
     for (gaf_i64 p = 0; p < cols; p += {t.nr}) {{
 {self._panel()}
       for (gaf_i64 r = 0; r < rows; r += {t.mr})
-        {f.symbol}_qk(query + r * {ldq}, panel, scores + r * {lds} + p, {f.problem.d}, 1{self._count()});
+        {f.symbol}_qk(query + r * {ldq}, panel, scores + r * {lds} + p, {depth}, 1{self._count()});
     }}
     {f.symbol}_softmax(args, status, b, m0, rows, t0, cols, scores, sums, tops, totals, first);
 {self._weigh()}
   }}
-}}"""  # noqa: E501
+}}"""
 
     def _type(self, place: InPlace | None) -> str:
         """C type of the elements of keys or values."""
@@ -67,7 +67,7 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
     def _panel(self) -> str:
         f, t = self.frame, self.frame.tiling
         if t.key is not Operand.DOT:
-            return f"      const {f.scalar} *const panel = key + (t0 + p) * {f.problem.d}ll;"
+            return f"      const {f.scalar} *const panel = key + (t0 + p) * {t.depth(f.problem)}ll;"
         assert self.key is not None
         at = f"key + (t0 + p) * {self.key.row_stride}ll"
         return (
@@ -82,16 +82,18 @@ static void {f.symbol}_keys(const gaf_kernel_args *args, int &status, gaf_i64 b,
         """Sums of values, tile by tile of their columns."""
         f, t, p = self.frame, self.frame.tiling, self.frame.problem
         lds, ldo = t.padded(t.keys), t.padded(p.e)
+        steps = "(cols + 1) / 2" if t.value is Operand.PAIRS else "cols"
 
         def call(name: str, nv: int, column: str) -> str:
             if self.value is None:
-                at = f"{column} * {p.t}ll + t0 * {nv * t.lanes}"
+                begin = "t0 / 2" if t.value is Operand.PAIRS else "t0"
+                at = f"{column} * {t.along_keys(p.t)}ll + {begin} * {nv * t.lanes}"
             else:
                 at = f"{column} + t0 * {self.value.row_stride}ll"
             return (
                 f"      for (gaf_i64 r = 0; r < rows; r += {t.mr})\n"
                 f"        {f.symbol}_{name}(scores + r * {lds}, value + {at},"
-                f" sums + r * {ldo} + {column}, cols, first);"
+                f" sums + r * {ldo} + {column}, {steps}, first);"
             )
 
         full = p.e // t.nr * t.nr

@@ -74,7 +74,9 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
     p, t = frame.problem, frame.tiling
     found = []
     if key is None:
-        kernel = _tile(frame, "qk", t.nv, t.padded(t.keys), t.padded(p.d), t.nr, aligned=True)
+        lda = t.padded(t.depth(p))
+        kernel = _tile(frame, "qk", t.nv, t.padded(t.keys), lda, t.nr, aligned=True)
+        kernel = replace(kernel, pairs=t.key is Operand.PAIRS)
         found.append(kernel.text(frame.unit))
     else:
         dot = DotKernel(
@@ -95,7 +97,8 @@ def _tiles(frame: Frame, key: InPlace | None, value: InPlace | None) -> list[str
     for name, nv in widths.items():
         ldb = value.row_stride if value is not None else nv * t.lanes
         kernel = _tile(frame, name, nv, t.padded(p.e), t.padded(t.keys), ldb, aligned=value is None)
-        kernel = replace(kernel, stored=value.stored if value else None)
+        stored = value.stored if value else None
+        kernel = replace(kernel, stored=stored, pairs=t.value is Operand.PAIRS)
         found.append(kernel.text(frame.unit))
     return found
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.attention.frame import Frame, linear_position
+from kernel_gen.codegen.cpu.attention.pairs import joined_steps
 from kernel_gen.codegen.cpu.attention.problem import Problem
+from kernel_gen.codegen.cpu.attention.tiling import Operand
+from kernel_gen.codegen.cpu.matmul.fused import high_halves, join_halves
 from kernel_gen.codegen.cpu.matmul.transpose import transpose_function
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest, Linear
@@ -77,7 +80,7 @@ def place_function(frame: Frame, name: str, place: InPlace) -> str:
 
 def query_function(frame: Frame) -> str:
     """Rows [m0, m0 + rows) and, up to a whole tile, rows of zeros."""
-    p, ld = frame.problem, frame.tiling.padded(frame.problem.d)
+    p, ld = frame.problem, frame.tiling.padded(frame.tiling.depth(frame.problem))
     scope = frame.function("query", f"gaf_i64 b, gaf_i64 m0, gaf_i64 rows, {frame.scalar} *dst")
     frame.declare(scope, p.batch, "b")
     row = scope.open("for (gaf_i64 r = 0; r < rows; ++r) {")
@@ -89,7 +92,13 @@ def query_function(frame: Frame) -> str:
 
         # a tail writes whole vectors: what follows is written later, or the row's padding
         def put(block: Scope) -> None:
-            block.add(f"*({frame.vector}u *)({at}) = {frame.operand(p.query, block)};")
+            value = frame.operand(p.query, block)
+            if frame.tiling.key is Operand.PAIRS:
+                narrow, half = high_halves(frame.unit, frame.vector, frame.tiling.lanes)
+                at_half = f"(unsigned short *)(dst + r * {ld}) + c"
+                block.add(f"*({half}u *)({at_half}) = {narrow}({value});")
+            else:
+                block.add(f"*({frame.vector}u *)({at}) = {value};")
 
         frame.vectors(inner, last, str(last.extent), put)
     row.close()
@@ -110,7 +119,7 @@ def key_function(frame: Frame) -> str:
     frame.declare(scope, p.batch, "b")
     panel = scope.open(f"for (gaf_i64 t0 = 0; t0 < {p.t}; t0 += {t.nr}) {{")
     panel.add(f"const gaf_i64 rest = {p.t} - t0, cols = rest < {t.nr} ? rest : {t.nr};")
-    panel.add(f"{frame.scalar} *panel = dst + t0 * {p.d}ll;")
+    panel.add(f"{frame.scalar} *panel = dst + t0 * {t.depth(p)}ll;")
     if _runs_along(p.nest, p.key, p.keys.name, p.depth[-1].name):
         _panel_along_keys(frame, panel)
     else:
@@ -128,6 +137,12 @@ def _runs_along(nest: FlatNest, root: int, axis: str, other: str) -> bool:
 
 def _panel_along_keys(frame: Frame, panel: Scope) -> None:
     p, t = frame.problem, frame.tiling
+    if t.key is Operand.PAIRS:
+        panel.add(f"const gaf_i64 ld = {t.nr};")
+        panel.add(f"if (cols < {t.nr})")
+        panel.add(f"  for (int j = 0; j < {t.depth(p) * t.nr}; ++j) panel[j] = 0;")
+        joined_steps(frame, panel, p.depth[0], p.key, (p.keys, "t0", "cols"))
+        return
     with frame.loops(panel, p.depth) as step:
         step.add(f"{frame.scalar} *at = panel + ({linear_position(p.depth, 1)}) * {t.nr};")
         step.add(f"if (cols < {t.nr})")
@@ -155,6 +170,13 @@ def _panel_along_depth(frame: Frame, panel: Scope) -> None:
         walk.add(f"t[i] = {frame.operand(p.key, walk)};")
         walk.close()
         block.add(f"{transpose}(t);")
+        if t.key is Operand.PAIRS:
+            join = join_halves(frame.unit, frame.vector, t.lanes)
+            at = f"panel + (c / 2 + j) * {t.nr} + j0"
+            end = f"({block.part} + 1) / 2" if block.part else str(t.lanes // 2)
+            pair = f"{join}(t[2 * j], t[2 * j + 1])"
+            block.add(f"for (int j = 0; j < {end}; ++j) *({frame.vector}u *)({at}) = {pair};")
+            return
         base = linear_position(p.depth[:-1], _extent(last.extent))
         at = f"panel + ({base} + c + j) * {t.nr} + j0"
         end = block.part or str(t.lanes)
@@ -174,6 +196,11 @@ def value_function(frame: Frame) -> str:
     panel.add(f"const gaf_i64 rest = {p.e} - e0, cols = rest < {t.nr} ? rest : {t.nr};")
     panel.add(f"const gaf_i64 ld = cols > {t.tail_nv(p) * t.lanes} ? {t.nr} : ")
     panel.add(f"    {t.tail_nv(p) * t.lanes};")
+    if t.value is Operand.PAIRS:
+        panel.add(f"{frame.scalar} *const panel = dst + e0 * {t.along_keys(p.t)}ll;")
+        joined_steps(frame, panel, p.keys, p.value, (p.cols, "e0", "cols"))
+        panel.close()
+        return frame.finish(scope)
     name = p.keys.name
     head = f"for (gaf_i64 {name} = 0; {name} < {p.t}; ++{name}) {{"
     row = panel.open(head, {name: Binding(name)})

@@ -38,15 +38,15 @@ def scratch(problem: Problem, tiling: Tiling) -> Scratch:
     def whole(elems: int) -> int:
         return -(-elems // step) * step
 
-    key = tiling.panels(problem) * tiling.nr * problem.d if tiling.key is Operand.PACK else 0
-    value = (
-        problem.t * -(-problem.e // tiling.lanes) * tiling.lanes
-        if tiling.value is Operand.PACK
-        else 0
-    )
+    key = value = 0
+    if tiling.key is not Operand.DOT:
+        key = tiling.panels(problem) * tiling.nr * tiling.depth(problem)
+    if tiling.value is not Operand.PLACE:
+        columns = -(-problem.e // tiling.lanes) * tiling.lanes
+        value = tiling.along_keys(problem.t) * columns
     sums = whole(rows * tiling.padded(problem.e))
     return Scratch(
-        query=whole(rows * tiling.padded(problem.d)),
+        query=whole(rows * tiling.padded(tiling.depth(problem))),
         scores=whole(rows * tiling.padded(tiling.keys)),
         tops=whole(rows),
         totals=whole(rows),

@@ -8,6 +8,8 @@ sum. Weights stay in the place of the scores, undivided.
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.attention.frame import Frame
+from kernel_gen.codegen.cpu.attention.pairs import round_weights
+from kernel_gen.codegen.cpu.attention.tiling import Operand
 from kernel_gen.codegen.cpu.statements.scope import Scope
 from kernel_gen.codegen.cpu.statements.value import Value, literal_text
 from kernel_gen.codegen.cpu.vectors import math as vecmath
@@ -83,8 +85,11 @@ def _weigh(frame: Frame, row: Scope) -> None:
     row.add(f"for (gaf_i64 c = 0; c < cols; c += {lanes}) {{")
     row.add(f"  {vector} *const place = ({vector} *)(at + c);")
     row.add(f"  const {vector} weight = {exp}(*place - base);")
-    row.add("  *place = weight;")
-    row.add("  total += weight;")
+    if frame.tiling.value is Operand.PAIRS:  # a row's weights take the first half of its scores
+        row.add(f"  total += {round_weights(frame)}((unsigned short *)at + c, weight);")
+    else:
+        row.add("  *place = weight;")
+        row.add("  total += weight;")
     row.add("}")
     row.add(f"totals[r] = (first ? 0 : totals[r]) + {lane_total(frame)}(total);")
 

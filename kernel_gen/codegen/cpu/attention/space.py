@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_gen.codegen.cpu.attention.operands import key_in_place, value_in_place
+from kernel_gen.codegen.cpu.attention.pairs import pairs_depth, pairs_keys
 from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.tiling import Operand, Tiling
 from kernel_gen.codegen.cpu.matmul.guess import step_cycles, tile_registers
@@ -41,13 +42,15 @@ def attention_space(problem: Problem, target: Target) -> Space:
 def key_modes(problem: Problem) -> tuple[Operand, ...]:
     """Ways to read the keys."""
     in_place = problem.m <= _FEW_ROWS and key_in_place(problem) is not None
-    return (Operand.DOT, Operand.PACK) if in_place else (Operand.PACK,)
+    found = (Operand.DOT, Operand.PACK) if in_place else (Operand.PACK,)
+    return (*found, Operand.PAIRS) if pairs_depth(problem) else found
 
 
 def value_modes(problem: Problem, target: Target) -> tuple[Operand, ...]:
     """Ways to read the values."""
     place = value_in_place(problem, lanes_of(problem, target))
-    return (Operand.PACK,) if place is None else (Operand.PLACE, Operand.PACK)
+    found = (Operand.PACK,) if place is None else (Operand.PLACE, Operand.PACK)
+    return (*found, Operand.PAIRS) if pairs_keys(problem) else found
 
 
 def _tiles(problem: Problem, target: Target) -> tuple[tuple[int, int], ...]:
@@ -108,17 +111,23 @@ def _seeds(problem: Problem, target: Target, parameters: tuple[Parameter, ...]) 
         "tile": choices["tile"][0],
         "rows": _nearest(choices["rows"], 32),
         "keys": _nearest(choices["keys"], 512),
-        "key": choices["key"][0],
-        "value": choices["value"][0],
+        "key": _first_mode(problem, target, choices["key"]),
+        "value": _first_mode(problem, target, choices["value"]),
         "splits": 1,
         "threads": "all" if steps >= _TEAM_STEPS else "one",
     }
     other = {**best, "tile": choices["tile"][min(1, len(choices["tile"]) - 1)]}
     short = {**best, "keys": _nearest(choices["keys"], 128), "rows": _nearest(choices["rows"], 64)}
-    packed = {**best, "key": choices["key"][-1], "value": choices["value"][-1]}
+    packed = {**best, "key": str(Operand.PACK), "value": str(Operand.PACK)}
     split = {**best, "splits": 2 if problem.b < target.cores and len(choices["splits"]) > 1 else 1}
     seeds = (tuple(seed.items()) for seed in (best, short, other, packed, split))
     return tuple(dict.fromkeys(seeds))
+
+
+def _first_mode(problem: Problem, target: Target, modes: tuple[Choice, ...]) -> Choice:
+    """Pairs where instructions multiply them and packing pays, else in place if possible."""
+    pairs = "avx512bf16" in target.features and problem.m > _FEW_ROWS
+    return str(Operand.PAIRS) if pairs and str(Operand.PAIRS) in modes else modes[0]
 
 
 def _nearest(choices: tuple[Choice, ...], wanted: int) -> Choice:

@@ -16,10 +16,11 @@ _THREADS = {False: "one", True: "all"}
 
 
 class Operand(StrEnum):
-    """How keys and values are read: packed when a head begins, in place, or in place with vectors
-    along the depth (`DOT`, keys for few rows)."""
+    """How keys and values are read: packed when a head begins, as they are multiplied or as pairs
+    of bf16; in place; or in place with vectors along the depth (`DOT`, keys for few rows)."""
 
     PACK = "pack"
+    PAIRS = "pairs"
     PLACE = "place"
     DOT = "dot"
 
@@ -58,6 +59,14 @@ class Tiling:
         """Vectors of the last tile of the values' columns; `nv` if it is full."""
         rest = problem.e % self.nr
         return -(-rest // self.lanes) if rest else self.nv
+
+    def depth(self, problem: Problem) -> int:
+        """Elements along the depth of packed queries and keys."""
+        return -(-problem.d // 2) if self.key is Operand.PAIRS else problem.d
+
+    def along_keys(self, keys: int) -> int:
+        """Elements along so many keys of packed values."""
+        return -(-keys // 2) if self.value is Operand.PAIRS else keys
 
     def panels(self, problem: Problem) -> int:
         """Packed key panels of one head."""
