@@ -28,6 +28,7 @@ from kernel_gen.ir.loopnest import (
     LoopNest,
     Reduce,
     Store,
+    closure,
     operands,
 )
 from kernel_gen.ir.target import Target
@@ -145,11 +146,15 @@ class _Work:
     def arithmetic_us(self, *, packed: bool) -> float:
         """Time of all statements on one core; products in packed tiles or by plain loops."""
         cycles = products = 0.0
+        packed_at_load = self._packed_at_load() if packed else frozenset()
         for number, statement in enumerate(self._nest.statements):
+            if number in packed_at_load:
+                continue
             live = frozenset(self._live[number])
             if isinstance(statement, Contract):
                 points = self._points(live | frozenset(statement.axes))
-                products += points / (2 * self._lanes(statement.dtype))
+                pairs = 2 if self._multiplies_pairs(statement) else 1
+                products += points / (2 * pairs * self._lanes(statement.dtype))
             elif isinstance(statement, Reduce):
                 points = self._points(live | frozenset(statement.axes))
                 cycles += points / self._lanes(statement.dtype) * 0.5
@@ -159,6 +164,36 @@ class _Work:
         rate = machine.product_efficiency if packed else machine.plain_loop_efficiency
         busy = cycles / machine.loop_efficiency + products / rate
         return busy / machine.clock_ghz / 1e3
+
+    def _packed_at_load(self) -> frozenset[int]:
+        """Statements that only make constant operands of products: calls find them packed."""
+        statements = self._nest.statements
+        products = {n: s for n, s in enumerate(statements) if isinstance(s, Contract)}
+        made = {
+            operand: closure((operand,), lambda n: operands(statements[n]))
+            for product in products.values()
+            for operand in (product.lhs, product.rhs)
+        }
+        stored = [store.statement for store in self._nest.stores]
+        elsewhere = closure(stored, lambda n: operands(statements[n]), stop=products)
+        changing = [own for own in made.values() if not self._is_constant(own)]
+        constant = [own for own in made.values() if self._is_constant(own)]
+        return frozenset().union(*constant) - elsewhere.union(*changing)
+
+    def _multiplies_pairs(self, product: Contract) -> bool:
+        """Whether an instruction multiplies pairs of the operands as they are stored."""
+        if "avx512bf16" not in self._target.features:
+            return False
+        loads = [self._nest.statements[n] for n in (product.lhs, product.rhs)]
+        return all(
+            isinstance(s, Load) and self._nest.buffers[s.buffer].type.dtype is DType.BF16
+            for s in loads
+        )
+
+    def _is_constant(self, positions: frozenset[int]) -> bool:
+        loads = (self._nest.statements[n] for n in positions)
+        buffers = (self._nest.buffers[s.buffer] for s in loads if isinstance(s, Load))
+        return all(buffer.role is BufferRole.CONSTANT for buffer in buffers)
 
     def _lanes(self, dtype: DType) -> int:
         return max(self._target.vector_bytes // dtype.compute.bytes, 1)

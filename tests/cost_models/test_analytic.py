@@ -12,7 +12,7 @@ from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.graph import attrs
+from kernel_gen.ir.graph import InputKind, attrs
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.ir.types import Sym, TensorType
 from kernel_gen.schedule.schedule import Decision, Schedule
@@ -94,3 +94,17 @@ def test_a_variance_in_one_pass_reads_long_rows_once():
     long, short = nest_of(variance, (4, 1 << 24)), nest_of(variance, (1 << 14, 1 << 10))
     assert predict(long, once) < 0.7 * predict(long, twice)
     assert predict(short, once) == predict(short, twice)
+
+
+def test_constants_of_products_are_packed_before_any_call():
+    x, w = TensorType(DType.F32, (1, 512)), TensorType(DType.F32, (512, 512))
+
+    def product(kind):
+        b = GraphBuilder()
+        b.output(b.op("linear", b.input(x), b.input(w, kind)))
+        graph = b.build()
+        lowered = lower(graph, make_group(graph, (0,)))
+        assert not isinstance(lowered, Refusal)
+        return predict(lowered.nest)
+
+    assert product(InputKind.PARAMETER) < 0.5 * product(InputKind.USER)

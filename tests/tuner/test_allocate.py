@@ -18,6 +18,8 @@ class Search:
     size: int = 100
     is_empty: bool = False
     exhausted: bool = False
+    promised_us: float | None = None
+    last_gain: float = 0.0
 
 
 @dataclass
@@ -29,6 +31,12 @@ class Costs:
 
     def cost_us(self, digest: str) -> float:
         return self.us[digest]
+
+    def measured_us(self, digest: str) -> float:
+        return self.us[digest]
+
+    def predicted_us(self, digest: str) -> float:
+        return 10.0
 
     def search(self, digest: str) -> Search:
         return self.searches.setdefault(digest, Search())
@@ -60,3 +68,13 @@ def test_a_cover_is_tried_once_its_own_nests_are() -> None:
     searches = {name: Search(tried=1) for name in "abc"} | {"d": Search(exhausted=True)}
     costs: CostBook = Costs(TIMES, searches)  # type: ignore[assignment]
     assert not has_untried(costs, WEIGHTS)
+
+
+def test_a_nest_at_what_the_best_of_its_schedules_promises_gets_few_trials() -> None:
+    searches = {
+        "near": Search(tried=4, promised_us=95.0),
+        "far": Search(tried=4, promised_us=20.0),
+    }
+    costs: CostBook = Costs({"near": 100.0, "far": 100.0}, searches)  # type: ignore[assignment]
+    shares = {s.digest: s.count for s in allocate(costs, {"near": 1.0, "far": 1.0}, 20)}
+    assert shares["far"] > 5 * shares["near"]

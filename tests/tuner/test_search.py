@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 from tuner_nests import scale_nest
-from tuner_templates import TARGET, GridTemplate, cost_us, flat, trial_of
+from tuner_templates import TARGET, GridTemplate, SeededTemplate, cost_us, flat, trial_of
 
 from kernel_gen.codegen.template import Template
 from kernel_gen.ir.loopnest import LoopNest
@@ -117,3 +117,45 @@ def test_a_template_without_a_trial_is_still_hoped_of() -> None:
     assert subject.untried_us() == 2.0
     run(subject, 1)
     assert subject.untried_us() is None
+
+
+def cost_us_of(trial: Trial) -> float:
+    assert trial.quiet_us is not None
+    return trial.quiet_us
+
+
+def by_cost(nest: LoopNest, schedule: Schedule, target: Target) -> float:
+    """A cost model that knows all."""
+    return cost_us(schedule)
+
+
+def test_the_second_trial_is_where_the_model_leads_to() -> None:
+    subject = NestSearch(scale_nest(), TARGET, [GridTemplate()], by_cost, seed=1)
+    first, second = run(subject, 2, batch=1)
+    assert dict(first.point) == {"a0": 0, "a1": 0, "a2": 0}
+    assert cost_us_of(second) < 0.3 * cost_us_of(first)
+    assert subject.promised_us == cost_us_of(second)
+
+
+def test_the_best_predicted_of_a_templates_seeds_comes_first() -> None:
+    subject = NestSearch(scale_nest(), TARGET, [SeededTemplate()], by_cost)
+    done = run(subject, 4, batch=1)
+    assert dict(done[0].point) == {"a0": 6, "a1": 6, "a2": 6}
+    seeds = [dict(seed) for seed in SeededTemplate().space(scale_nest(), TARGET).seeds]
+    far = {"a0": 0, "a1": 0, "a2": 0}
+    assert far in seeds
+    assert all(dict(trial.point) != far for trial in done)  # far behind what was climbed to
+
+
+def test_a_model_that_tells_nothing_leaves_the_templates_order() -> None:
+    done = run(search([SeededTemplate()]), 3, batch=1)
+    seeds = [dict(seed) for seed in SeededTemplate().space(scale_nest(), TARGET).seeds]
+    assert [dict(trial.point) for trial in done] == seeds
+
+
+def test_the_samplers_suggestions_far_behind_the_best_come_last() -> None:
+    subject = NestSearch(scale_nest(), TARGET, [GridTemplate()], by_cost, seed=1)
+    done = run(subject, 40)
+    assert len(done) == 40
+    late = [cost_us_of(trial) for trial in done[8:]]
+    assert sum(us <= 1.5 * 10.0 for us in late) > len(late) // 2

@@ -46,6 +46,16 @@ class GridTemplate:
         return KernelSource(symbol, ((f"{symbol}.cpp", f"// {schedule}"),))
 
 
+@dataclass(frozen=True, slots=True)
+class SeededTemplate(GridTemplate):
+    """The same with three starting points, the best of them in the middle."""
+
+    def space(self, nest: LoopNest, target: Target) -> Space:
+        parameters = GridTemplate.space(self, nest, target).parameters
+        seeds = tuple(tuple((p.name, value) for p in parameters) for value in (3, 6, 0))
+        return Space(parameters, seeds)
+
+
 def cost_us(schedule: Schedule) -> float:
     """Lowest, 10, at 7 for each parameter."""
     values = [int(str(value)) for d in schedule.decisions for _, value in d.args]

@@ -5,8 +5,8 @@ The gain of a trial is guessed as
     weight · best_us · (room · novelty + recent)
 
 with `weight` how often the nest occurs in the cover, `room` the part of its time above what the
-model holds possible, `novelty` falling with the trials made, and `recent` the last relative
-improvement: an optimistic bandit whose arms are nests.
+model holds possible, for the nest and for the best of the schedules met, `novelty` falling with the
+trials made, and `recent` the last relative improvement: an optimistic bandit whose arms are nests.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _gain(costs: CostBook, digest: str, weight: float) -> float:
     best = costs.measured_us(digest)
     if best is None or search.exhausted:
         return 0.0
-    room = max(_LEAST_ROOM, 1 - costs.predicted_us(digest) / best)
+    possible_us = max(search.promised_us or 0.0, costs.predicted_us(digest))
+    room = max(_LEAST_ROOM, 1 - possible_us / best)
     novelty = 1 / (1 + search.tried / _HALF_LIFE_TRIALS)
     return weight * best * (room * novelty + search.last_gain)
 

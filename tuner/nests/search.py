@@ -3,10 +3,12 @@
 One in-memory Optuna study per nest (ask/tell) over the template and its parameters. Small spaces
 are enumerated. Proposals of a batch come from four sources, duplicates skipped:
 
-1. seeds: the templates' untuned starting points and the best stored trials of the same nest;
-2. steps: the incumbent with one parameter moved by one choice;
+1. seeds: the best stored trials of the same nest; of each template's untuned starting points the
+   best predicted; what the cost model makes of them step by step; those that it sees close;
+2. steps: the incumbent with one parameter moved by one choice, the best predicted;
 3. screened: the best of a random pool by the cost model;
-4. sampler: Optuna's own suggestions (CMA-ES for one template, TPE where the template is a choice).
+4. sampler: Optuna's own suggestions (CMA-ES for one template, TPE where the template is a choice),
+   without those that the cost model sees far behind the incumbent.
 
 Steps and screened points are handed to the study as well, so its sampler learns from all of them.
 """
@@ -30,7 +32,8 @@ from tuner.nests.space import NestSpace, Point, Predict, Spot
 from tuner.nests.study import SpotStudy
 
 _ENUMERATED = 48  # spaces up to this size are tried whole, best predicted first
-_POOL = 6  # random points predicted per screened proposal
+_POOL = 32  # random points predicted per screened proposal
+_CLIMB = 4  # steps from the best predicted point that are taken on the model's word
 _ATTEMPTS = 5  # sampler suggestions per wanted one before its duplicates end the batch
 _CLOSE = 1.5  # times the best: on a busy machine that may be luck
 _KNOWN_SEEDS = 2  # best stored trials that are measured again at the start
@@ -77,7 +80,10 @@ class NestSearch:
         self.tried = 0
         self.exhausted = False  # the last call of `propose` found nothing new
         self.last_gain = 0.0  # relative improvement of the last batch that brought one
-        self._queue = self._starting_points(history)
+        self.promised_us: float | None = None  # the least that was predicted of a trial
+        seeds = self._space.seeds()
+        self._queue = self._known(history) + seeds[: len(self._space.by_template)]
+        self._later = seeds  # once the first of each template is tried
         for trial in history:
             self._learn(trial)
 
@@ -120,6 +126,8 @@ class NestSearch:
 
     def _count(self, trial: Trial) -> None:
         self.tried += 1
+        promised = [us for us in (trial.predicted_us, self.promised_us) if us is not None]
+        self.promised_us = min(promised, default=None)
         self._tried_templates.add(trial.template)
         value = trial.quiet_us
         if value is None:
@@ -166,16 +174,33 @@ class NestSearch:
         return self._space.schedule((trial.template, trial.point))
 
     def _candidates(self, count: int) -> Iterator[tuple[Spot, OptunaTrial | None]]:
-        while self._queue:
-            yield self._queue.pop(0), None
+        while self._queue or self._later:
+            if not self._queue:
+                self._queue, self._later = self._guesses(self._later), []
+            yield from self._queued()
         if self.size <= _ENUMERATED:
             yield from ((spot, None) for spot in self._unseen(self._space.everything()))
             return
         share = max(1, count // 3)
         yield from ((spot, None) for spot in itertools.islice(self._steps(), share))
         yield from ((spot, None) for spot in self._screened(share))
+        yield from self._sampled(count)
+
+    def _queued(self) -> Iterator[tuple[Spot, OptunaTrial | None]]:
+        while self._queue:
+            yield self._queue.pop(0), None
+
+    def _sampled(self, count: int) -> Iterator[tuple[Spot, OptunaTrial | None]]:
+        """The sampler's suggestions, those far behind the incumbent last."""
+        behind: list[Spot] = []
         for _ in range(_ATTEMPTS * count):
-            yield self._study.ask()
+            spot, asked = self._study.ask()
+            if self.best is not None and self._space.is_behind(spot, _spot_of(self.best)):
+                self._study.tell(asked, None)
+                behind.append(spot)
+            else:
+                yield spot, asked
+        yield from ((spot, None) for spot in self._unseen(behind))
 
     def _admit(self, spot: Spot, asked: OptunaTrial | None) -> Proposal | None:
         """A proposal, or None for duplicates and points whose choices do not go together."""
@@ -198,13 +223,23 @@ class NestSearch:
         self._schedules.add(made)
         return made
 
-    def _starting_points(self, history: Sequence[Trial]) -> list[Spot]:
-        known = sorted(
-            (t for t in history if t.quiet_us is not None and self._space.holds(t)),
-            key=lambda trial: trial.quiet_us or 0.0,
-        )
-        best = [(trial.template, trial.point) for trial in known[:_KNOWN_SEEDS]]
-        return best + self._space.seeds()
+    def _known(self, history: Sequence[Trial]) -> list[Spot]:
+        """The best stored trials."""
+        held = [t for t in history if t.quiet_us is not None and self._space.holds(t)]
+        held.sort(key=lambda trial: trial.quiet_us or 0.0)
+        return [_spot_of(trial) for trial in held[:_KNOWN_SEEDS]]
+
+    def _guesses(self, seeds: Sequence[Spot]) -> list[Spot]:
+        """Where the model leads to from the best of the seeds and of random points, then the seeds
+        that it does not see far behind that."""
+        if self.size <= _ENUMERATED:
+            return list(seeds)
+        pool = [self._space.random_spot(self._random) for _ in range(_POOL)]
+        ranked = self._space.by_prediction([*seeds, *pool])
+        if not ranked:
+            return []
+        top = self._space.climbed(ranked[0], _CLIMB)
+        return [top, *(seed for seed in seeds if not self._space.is_behind(seed, top))]
 
     def _learn(self, trial: Trial) -> None:
         if trial.quiet_us is not None and self._space.holds(trial):
@@ -214,7 +249,7 @@ class NestSearch:
         """Neighbours of the incumbent, the better predicted first."""
         if self.best is None or not self._space.holds(self.best):
             return
-        near = self._space.neighbours((self.best.template, self.best.point))
+        near = self._space.neighbours(_spot_of(self.best))
         self._random.shuffle(near)
         yield from self._unseen(near)
 
@@ -226,3 +261,7 @@ class NestSearch:
     def _unseen(self, spots: Sequence[Spot]) -> list[Spot]:
         """Points that have not been tried, the better predicted first."""
         return self._space.by_prediction([spot for spot in spots if spot not in self._seen])
+
+
+def _spot_of(trial: Trial) -> Spot:
+    return trial.template, trial.point

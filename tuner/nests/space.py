@@ -15,6 +15,8 @@ from kernel_gen.records import Trial
 from kernel_gen.schedule.schedule import Choice, Schedule, Space
 
 _FAR_BEHIND = 5.0  # times the best template's first guess: not worth a trial
+_BEHIND = 1.5  # times another point of the same nest: errors of the model are half of that
+_WORTH_A_STEP = 0.99  # of the time before it
 
 Point = tuple[tuple[str, Choice], ...]
 Spot = tuple[str, Point]  # a template's name and a point of its space
@@ -76,13 +78,30 @@ class NestSpace:
         )
 
     def seeds(self) -> list[Spot]:
-        """The templates' untuned starting points, the first of each first."""
+        """The templates' untuned starting points, the best predicted of each first; in the
+        templates' own order where the model tells no difference."""
         seeds = [
-            [(name, tuple(seed)) for seed in space.seeds]
+            self.by_prediction([(name, tuple(seed)) for seed in space.seeds])
             for name, space in self.by_template.items()
         ]
         layers = itertools.zip_longest(*seeds)
         return [spot for layer in layers for spot in layer if spot is not None]
+
+    def climbed(self, spot: Spot, rounds: int) -> Spot:
+        """Where steps of one parameter each lead that the model holds to pay."""
+        us = self._spot_us(spot)
+        for _ in range(rounds):
+            near = [(self._spot_us(other), other) for other in self.neighbours(spot)]
+            best_us, best = min(near, key=lambda found: found[0], default=(math.inf, spot))
+            if best_us > _WORTH_A_STEP * us:
+                break
+            us, spot = best_us, best
+        return spot
+
+    def _spot_us(self, spot: Spot) -> float:
+        """What the model says of a point; infinite where it makes no schedule."""
+        made = self.schedule(spot)
+        return math.inf if made is None else self.predicted_us(made)
 
     def everything(self) -> list[Spot]:
         """All points of all spaces."""
@@ -111,12 +130,13 @@ class NestSpace:
 
     def by_prediction(self, spots: Sequence[Spot]) -> list[Spot]:
         """Points that make a schedule, fastest predicted first."""
-        ranked: list[tuple[float, int]] = []
-        for place, spot in enumerate(spots):
-            made = self.schedule(spot)
-            if made is not None:
-                ranked.append((self.predicted_us(made), place))
-        return [spots[place] for _, place in sorted(ranked)]
+        ranked = sorted((self._spot_us(spot), place) for place, spot in enumerate(spots))
+        return [spots[place] for us, place in ranked if us < math.inf]
+
+    def is_behind(self, spot: Spot, other: Spot) -> bool:
+        """Whether the model sees a point so far behind another that it is not worth a trial."""
+        us = self._spot_us(spot)
+        return us < math.inf and us > _BEHIND * self._spot_us(other)
 
 
 def _points(space: Space) -> Iterator[Point]:
