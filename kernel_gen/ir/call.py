@@ -81,6 +81,16 @@ class Call:
             self.fail(f"{key} must be a number")
         return value
 
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A tuple of real numbers."""
+        value = self.attrs[key]
+        if not isinstance(value, tuple):
+            self.fail(f"{key} must be a list of numbers")
+        found = tuple(item for item in value if type(item) in (int, float))
+        if len(found) != len(value):
+            self.fail(f"{key} must be a list of numbers")
+        return found  # type: ignore[return-value]
+
     def dim(self, key: str, rank: int | None = None) -> int:
         """A dimension of the first operand (or of a tensor of `rank`), counted from 0."""
         limit = self.x.rank if rank is None else rank

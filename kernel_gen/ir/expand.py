@@ -30,6 +30,7 @@ from kernel_gen.ir.expand_norm import (
     expand_var,
 )
 from kernel_gen.ir.expand_pool import expand_avg_pool, expand_max_pool
+from kernel_gen.ir.expand_resize import expand_resize
 from kernel_gen.ir.expand_topk import expand_argtopk, expand_topk
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.types import Sym, TensorType
@@ -87,6 +88,7 @@ _RULES: dict[str, Expansion] = {
     "conv_weight_gradient": expand_conv_weight_gradient,
     "max_pool": expand_max_pool,
     "avg_pool": expand_avg_pool,
+    "resize": expand_resize,
     "topk": expand_topk,
     "argtopk": expand_argtopk,
     **ACTIVATIONS,

@@ -9,6 +9,7 @@ from kernel_gen.ir.call import Call, describe_shape
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.infer_convolution import infer_conv_transpose, infer_conv_weight_gradient
 from kernel_gen.ir.infer_reduce import reduced_shape
+from kernel_gen.ir.infer_resize import infer_resize
 from kernel_gen.ir.infer_view import check_broadcastable
 from kernel_gen.ir.types import Shape, TensorType
 
@@ -221,6 +222,7 @@ COMPOSITE_RULES: dict[str, Callable[[Call], TensorType]] = {
     "conv_weight_gradient": infer_conv_weight_gradient,
     "max_pool": _pool,
     "avg_pool": _pool,
+    "resize": infer_resize,
     "topk": _topk,
     "argtopk": _topk,
     "attention": _attention,

@@ -78,6 +78,11 @@ ONE_TENSOR: dict[str, Callable[[torch.Tensor], Any]] = {
     "enlarge_channels_last": lambda x: F.interpolate(
         x[None].to(memory_format=torch.channels_last), scale_factor=(3, 2)
     ),
+    "reduce": lambda x: F.interpolate(x[None], scale_factor=0.5) + 1,
+    "reduce_unevenly": lambda x: F.interpolate(x[None], size=(3, 5)),
+    "reduce_from_centres": lambda x: F.interpolate(x[None], size=(3, 4), mode="nearest-exact"),
+    "enlarge_unevenly": lambda x: F.interpolate(x[None], size=(7, 9)),
+    "enlarge_by_a_half": lambda x: F.interpolate(x, scale_factor=1.5),
     "tril": lambda x: x.tril(-1),
     "triu": lambda x: x.triu(2),
     "contiguous": lambda x: x.transpose(0, 1).contiguous() + 1,
@@ -90,7 +95,7 @@ ONE_TENSOR: dict[str, Callable[[torch.Tensor], Any]] = {
     "patches": lambda x: F.unfold(x, (3, 2), stride=2, padding=1),
     "patches_apart": lambda x: F.unfold(x[None], 2, dilation=(2, 3)),
     "diagonal": lambda x: x.diagonal(0, 1, 2) + 1,
-    "diagonal_above": lambda x: x.diagonal(2, -1, 0) + 1,
+    "diagonal_above": lambda x: x.diagonal(1, -1, 0) + 1,
     "diagonal_below": lambda x: x.diagonal(-1, 2, 1) + 1,
     "diag": lambda x: torch.diag(x[0], 1) + 1,
     "trace": lambda x: x[0].trace(),
@@ -102,6 +107,38 @@ ONE_TENSOR: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("name", sorted(ONE_TENSOR))
 def test_view(name: str) -> None:
     assert not targets(assert_as_eager(ONE_TENSOR[name], (X,)))
+
+
+RESIZED: dict[str, dict[str, Any]] = {
+    "twice": {"scale_factor": 2},
+    "half": {"scale_factor": 0.5},
+    "uneven": {"size": (7, 4)},
+    "factors": {"scale_factor": (1.5, 0.7)},
+    "to a point": {"size": (1, 1)},
+    "same": {"size": (4, 6)},
+}
+
+
+@pytest.mark.parametrize("name", sorted(RESIZED))
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_resizing_by_weights(name: str, align: bool, dtype: torch.dtype) -> None:
+    def program(x: torch.Tensor) -> Any:
+        given = {"align_corners": align, **RESIZED[name]}
+        return [F.interpolate(x, mode=mode, **given) for mode in ("bilinear", "bicubic")]
+
+    captured = assert_as_eager(program, (X[None].to(dtype) / 8,), exact=False)
+    assert ops(captured)["resize"] == 2
+    assert not targets(captured)
+
+
+@pytest.mark.parametrize("mode", ["linear", "trilinear"])
+def test_resizing_lines_and_volumes(mode: str) -> None:
+    image = X if mode == "linear" else X.view(1, 1, 2, 4, 6)
+    captured = assert_as_eager(
+        lambda x: F.interpolate(x, scale_factor=3, mode=mode), (image,), exact=False
+    )
+    assert ops(captured) == {"resize": 1}
 
 
 def test_transposes_compose() -> None:
@@ -181,10 +218,11 @@ def test_other_scatters_are_left_to_the_framework(function: Callable[..., Any]) 
     [
         (lambda x: x.as_strided((2, 2), (1, 2)) + 1, "aten.as_strided.default"),
         (lambda x: F.pad(x, (-1, 1), mode="reflect"), "aten.pad.default"),
-        (lambda x: F.interpolate(x, size=9), "aten.upsample_nearest1d.vec"),
-        (lambda x: F.interpolate(x, scale_factor=1.5), "aten.upsample_nearest1d.vec"),
-        (lambda x: x.unfold(2, 3, 1) + 1, "aten.unfold.default"),
-        (lambda x: x.diagonal(dim1=1, dim2=2) + 1, "aten.diagonal.default"),
+        (lambda x: F.interpolate(x, scale_factor=3.7), "aten.upsample_nearest1d.vec"),
+        (
+            lambda x: F.interpolate(x[None], scale_factor=0.5, mode="bilinear", antialias=True),
+            "aten._upsample_bilinear2d_aa.vec",
+        ),
     ],
 )
 def test_left_to_the_framework(function: Callable[..., Any], target: str) -> None:

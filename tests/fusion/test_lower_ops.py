@@ -63,6 +63,10 @@ COMPOSITES = {
             "groups": 2,
         },
     ),
+    "resize": (
+        (tensor(2, 3, 4, 5),),
+        {"sizes": (6, 9), "scales": (1.5, 0.0), "mode": "linear", "align": False},
+    ),
     "topk": ((X,), {"dim": 1, "k": 3}),
     "argtopk": ((X,), {"dim": 0, "k": 2}),
     "attention": (

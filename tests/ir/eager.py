@@ -204,6 +204,14 @@ def _amounts(attrs: Attributes) -> list[int]:
     return [count for pair in pairs for count in pair]
 
 
+def _resize(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
+    given = [scale or None for scale in attrs["scales"]]
+    names = {1: "upsample_linear1d", 2: "upsample_bilinear2d"}
+    name = "upsample_bicubic2d" if attrs["mode"] == "cubic" else names[len(given)]
+    function = getattr(torch.ops.aten, name).default
+    return function(x, attrs["sizes"], attrs["align"], *given)
+
+
 def _attention(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
     q, k, v, *mask = operands
     return F.scaled_dot_product_attention(
@@ -276,6 +284,7 @@ _SPECIAL: dict[str, Callable[[Sequence[torch.Tensor], Attributes], torch.Tensor]
     "mean": lambda x, a: x[0].mean(a["dims"], keepdim=a["keepdim"]) if a["dims"] else x[0],
     "var": lambda x, a: _spread(torch.var, x[0], a),
     "std": lambda x, a: _spread(torch.std, x[0], a),
+    "resize": lambda x, a: _resize(x[0], a),
     "topk": lambda x, a: _topk(x[0], a)[0],
     "argtopk": lambda x, a: _topk(x[0], a)[1],
     "attention": _attention,

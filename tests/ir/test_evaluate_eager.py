@@ -66,7 +66,19 @@ def _reductions() -> list[Case]:
     for op in ("topk", "argtopk"):
         for dim, k in ((1, 4), (2, 1)):
             cases.append(Case(op, ((3, 5, 7),), {"dim": dim, "k": k}, (*FLOATS, *INTEGERS)))
-    return cases + _pools()
+    return cases + _pools() + _resizes()
+
+
+def _resizes() -> list[Case]:
+    """In fp32 torch rounds the places it looks at, which cubic weights show."""
+    found = []
+    uneven = {"sizes": [6, 3], "scales": [1.5, 0.0]}
+    for mode, align in itertools.product(("linear", "cubic"), (False, True)):
+        dtypes = FLOATS if mode == "linear" else (DType.F64, DType.F16, DType.BF16)
+        attrs = {**uneven, "mode": mode, "align": align}
+        found.append(Case("resize", ((1, 2, 4, 7),), attrs, dtypes))
+    plain = {"mode": "linear", "align": False}
+    return [*found, Case("resize", ((2, 3, 5),), {"sizes": [9], "scales": [0.0], **plain})]
 
 
 def _pools() -> list[Case]:
@@ -300,6 +312,7 @@ _NO_SPECIALS = (
     "convolution",
     "conv_transpose",
     "conv_weight_gradient",
+    "resize",
     "attention",
     "prod",
 )

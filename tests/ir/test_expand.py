@@ -53,6 +53,10 @@ SYMBOLIC: dict[str, tuple[list[tuple[int | Sym, ...]], dict[str, Any]]] = {
         {"kernel": (3,), "stride": (2,), "low": (1,), "high": (0,), "dilation": (1,)},
     ),
     "avg_pool": ([(N, 3, 7)], {"kernel": (2,), "stride": (2,), "low": (0,), "high": (1,)}),
+    "resize": (
+        [(N, 4, 5)],
+        {"sizes": (7, 3), "scales": (0.0, 0.0), "mode": "cubic", "align": False},
+    ),
     "topk": ([(N, 4)], {"dim": 1, "k": 3}),
     "argtopk": ([(4, N)], {"dim": 0, "k": 2}),
     "std": ([(N, 4)], {"dims": (0,), "keepdim": False, "correction": 0}),

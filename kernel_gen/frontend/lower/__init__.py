@@ -1,8 +1,8 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views ·
-windows · parts · borders · reductions · running sums · contractions · convolutions · norms ·
-pooling · losses · quantisation · indexing (also tensors made of nothing) · scattering ·
+windows · resizing · parts · borders · reductions · running sums · contractions · convolutions ·
+norms · pooling · losses · quantisation · indexing (also tensors made of nothing) · scattering ·
 cells of recurrent layers · complex_pairs
 """
 
@@ -22,6 +22,7 @@ from kernel_gen.frontend.lower import (
     pooling,
     quantisation,
     reductions,
+    resizing,
     running,
     scattering,
     unary,
@@ -45,6 +46,7 @@ __all__ = [
     "pooling",
     "quantisation",
     "reductions",
+    "resizing",
     "running",
     "scattering",
     "unary",

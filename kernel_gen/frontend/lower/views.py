@@ -1,16 +1,12 @@
-"""Layout operators of whole tensors: reshape, permute, expand, flip, repeat, enlarge, triangles."""
+"""Layout operators of whole tensors: reshape, permute, expand, flip, repeat, triangles."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
 
 from kernel_gen.frontend.lower.core import (
     Args,
     Lowering,
-    NotLowered,
     Result,
     Val,
     axis,
@@ -18,7 +14,7 @@ from kernel_gen.frontend.lower.core import (
     lowers,
 )
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.types import Shape, Sym
+from kernel_gen.ir.types import Shape
 
 
 @lowers(
@@ -131,50 +127,14 @@ def repeat_interleave(c: Lowering, a: Args) -> Result:
     if a["dim"] is None:
         value = c.reshape(value, (math.prod(extent(c, value, i) for i in range(value.rank)),))
     dim, count = axis(a["dim"] or 0, value.rank), a["repeats"]
-    return _interleaved(c, value, dim, count, c.out_type.shape)
+    return interleaved(c, value, dim, count, c.out_type.shape)
 
 
-def _interleaved(c: Lowering, value: Val, dim: int, count: int, shape: Shape) -> Val:
+def interleaved(c: Lowering, value: Val, dim: int, count: int, shape: Shape) -> Val:
     """Each element along `dim` `count` times in a row; `shape` is the result's."""
     head, tail = value.shape[: dim + 1], value.shape[dim + 1 :]
     inner = c.expand(c.reshape(value, (*head, 1, *tail)), (*head, count, *tail))
     return c.reshape(inner, shape)
-
-
-@lowers("upsample_nearest1d upsample_nearest2d upsample_nearest3d")
-def upsample_nearest(c: Lowering, a: Args) -> Result:
-    """Images enlarged by whole factors: each element several times along each dimension."""
-    value: Val = a["input"] if "input" in a else a["self"]
-    sizes = c.out_type.shape[2:]
-    for dim, (size, scale) in enumerate(zip(sizes, _scales(a, len(sizes)), strict=True), 2):
-        old = extent(c, value, dim)
-        if isinstance(size, Sym) or not _repeats(old, size, scale):
-            raise NotLowered(f"{c.name} from {old} to {size}", decompose=False)
-        if size != old:
-            shape = (*value.shape[:dim], size, *value.shape[dim + 1 :])
-            value = _interleaved(c, value, dim, size // old, shape)
-    return value
-
-
-def _scales(a: Args, count: int) -> Sequence[float | None]:
-    """The factors that the caller gave; None where torch takes the quotient of the extents."""
-    names = ("scales",) if count == 1 else ("scales_d", "scales_h", "scales_w")[-count:]
-    found = a.get("scale_factors") or [a.get(name) for name in names]
-    return list(found)
-
-
-def _repeats(old: int, new: int, scale: float | None) -> bool:
-    """Whether torch takes each element `new / old` times: it multiplies positions by a rounded
-    step, of fp32 or, for fp64, of its type."""
-    if not old or new % old:
-        return False
-    positions = np.arange(new)
-    for real in ("f4", "f8"):
-        step = np.array(1 / scale if scale else old / new, real)
-        found = np.floor(positions.astype(real) * step)
-        if (np.minimum(found, old - 1) != positions // (new // old)).any():
-            return False
-    return True
 
 
 @lowers("copy")

@@ -110,6 +110,23 @@ def _avg_pool(a: Attrs) -> Call:
     return _of_any_rank(lambda x: function(F.pad(x, amounts), kernel, stride), len(kernel))
 
 
+def _resize(a: Attrs) -> Call:
+    sizes, align = list(a.ints("sizes")), a.flag("align")
+    held = a.raw("scales")
+    scales = [scale or None for scale in held] if isinstance(held, tuple) else []
+    names = {
+        ("linear", 1): "upsample_linear1d",
+        ("linear", 2): "upsample_bilinear2d",
+        ("linear", 3): "upsample_trilinear3d",
+        ("cubic", 2): "upsample_bicubic2d",
+    }
+    name = names.get((a.text("mode"), len(sizes)))
+    if name is None:
+        raise InvalidGraph(f"{a.op} by {a.text('mode')} of {len(sizes)} dimensions: torch has none")
+    function = getattr(torch.ops.aten, name).default
+    return lambda x: function(x, sizes, align, *scales)
+
+
 def _of_any_rank(pool: Call, pooled: int) -> Call:
     """Torch pools images of a batch or of one member; a graph's may have more dimensions before the
     `pooled` last ones, none, or empty ones."""
@@ -156,5 +173,6 @@ MAKERS: dict[str, Maker] = {
     "clamp": _clamp,
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
+    "resize": _resize,
     "attention": _attention,
 }
