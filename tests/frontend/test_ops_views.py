@@ -95,7 +95,7 @@ ONE_TENSOR: dict[str, Callable[[torch.Tensor], Any]] = {
     "patches": lambda x: F.unfold(x, (3, 2), stride=2, padding=1),
     "patches_apart": lambda x: F.unfold(x[None], 2, dilation=(2, 3)),
     "diagonal": lambda x: x.diagonal(0, 1, 2) + 1,
-    "diagonal_above": lambda x: x.diagonal(1, -1, 0) + 1,
+    "diagonal_above": lambda x: x.diagonal(1, 0, -1) + 1,
     "diagonal_below": lambda x: x.diagonal(-1, 2, 1) + 1,
     "diag": lambda x: torch.diag(x[0], 1) + 1,
     "trace": lambda x: x[0].trace(),
