@@ -118,6 +118,7 @@ class Drawing {
     }
     // As HTML: browsers read it several times faster than XML, which counts with thousands of ops.
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (src !== this.root.dataset.src) return this.loaded; // another one was asked for meanwhile
     const svg = document.importNode(parsed.querySelector("svg"), true);
     this.canvas.replaceChildren(svg);
     this.svg = svg;
@@ -127,6 +128,7 @@ class Drawing {
     this.view.fitWidth();
     this.prepare();
     this.drag();
+    this.search(); // what was typed before the drawing was there
   }
 
   name(element) {
@@ -187,8 +189,10 @@ class Drawing {
     for (const old of this.root.querySelectorAll(".canvas .chosen")) old.classList.remove("chosen");
     element?.classList.add("chosen");
     if (element && centre) this.view.centre(element);
-    const answer = await fetch(`${this.root.dataset.detail}${number}/fragment`, { headers: { accept: "text/html" } });
+    const asked = fetch(`${this.root.dataset.detail}${number}/fragment`, { headers: { accept: "text/html" } });
+    const answer = await asked.catch(() => null);
     if (this.wanted !== number) return;
+    if (!answer) return this.detail.replaceChildren(trouble("The service does not answer."));
     if (answer.redirected) return location.reload(); // the session has ended: log in again
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const shown = answer.ok ? page.body.childNodes : page.querySelectorAll("main p");
@@ -217,7 +221,7 @@ class Drawing {
       node.classList.toggle("hit", hits.has(node));
       node.classList.remove("now");
     }
-    this.found.textContent = wanted ? `${this.hits.length} found` : "";
+    this.found.textContent = wanted && this.nodes ? `${this.hits.length} found` : "";
   }
 
   next() {
@@ -290,15 +294,21 @@ class Drawing {
   }
 }
 
+function trouble(sentence) {
+  const text = document.createElement("p");
+  text.className = "error";
+  text.textContent = sentence;
+  return text;
+}
+
 async function drawGraph(root) {
   root.drawing ??= new Drawing(root);
+  const loading = root.drawing.load();
   try {
-    await root.drawing.load();
+    await loading;
   } catch (error) {
-    const text = document.createElement("p");
-    text.className = "error";
-    text.textContent = `The graph cannot be drawn: ${error.message}.`;
-    root.querySelector(".canvas").replaceChildren(text);
+    if (loading !== root.drawing.loaded) return; // another one was asked for meanwhile
+    root.querySelector(".canvas").replaceChildren(trouble(`The graph cannot be drawn: ${error.message}.`));
     return;
   }
   const asked = /^#group(\d+)$/.exec(location.hash)?.[1];

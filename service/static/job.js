@@ -10,7 +10,8 @@ const line = { trials: [], best: [], expected: [], baseline: [] };
 const simulated = chart.dataset.simulated === "true";
 let plot = null;
 let wide = false; // whether the axis of times is logarithmic
-let pending = null;
+let pending = false; // whether the summary is about to be asked for, or on its way
+let missed = false; // whether something happened that its answer may not hold
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const micros = (value) =>
@@ -75,11 +76,12 @@ function add(kind, progress) {
 }
 
 async function refreshSummary() {
-  pending = null;
   const plan = summary.firstElementChild.dataset.plan;
   const answer = await fetch(summary.dataset.fragment, { headers: { accept: "text/html" } });
   if (!answer.ok || answer.redirected) return;
-  swap(summary, await answer.text());
+  const html = await answer.text();
+  if (isPressed(summary)) return later();
+  swap(summary, html);
   const found = summary.firstElementChild.dataset.plan;
   if (found && found !== plan) showPlan(found);
 }
@@ -92,8 +94,17 @@ function showPlan(plan) {
   root.dispatchEvent(new Event("graph-changed"));
 }
 
+// One answer after the other: an older one that comes late would undo what a newer one has shown.
 function later() {
-  pending ??= setTimeout(() => refreshSummary().catch(() => {}), 400);
+  missed = true;
+  if (pending) return;
+  pending = true;
+  setTimeout(async () => {
+    missed = false;
+    await refreshSummary().catch(() => {});
+    pending = false;
+    if (missed) later();
+  }, 400);
 }
 
 const source = new EventSource(chart.dataset.events);

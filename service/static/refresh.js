@@ -12,11 +12,16 @@ function swap(part, html) {
   if (focused) [...part.querySelectorAll("a, button, [tabindex]")].find((found) => name(found) === focused)?.focus();
 }
 
+// What is pressed must still be there when it is let go: a click needs both on one element.
+const isPressed = (part) => part.matches(":active");
+
 async function refresh(part) {
-  if (document.hidden) return;
+  if (document.hidden || isPressed(part)) return;
   if (part.querySelector("[data-final]")) return; // nothing changes any more
   const answer = await fetch(part.dataset.refresh, { headers: { accept: "text/html" } });
-  if (answer.ok && !answer.redirected) swap(part, await answer.text());
+  if (!answer.ok || answer.redirected) return;
+  const html = await answer.text();
+  if (!isPressed(part)) swap(part, html);
 }
 
 for (const part of document.querySelectorAll("[data-refresh]")) {

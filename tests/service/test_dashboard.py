@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from db.leases import Lease
 from db.schema import DEFAULT_TENANT, Role
@@ -153,6 +153,35 @@ def test_a_job_is_cancelled_from_its_page(page: Page, sqlite_service: Service) -
     expect(page.locator("#summary")).to_contain_text("cancelling")
     assert sqlite_service.store.jobs.get(lease.job_id).cancel_requested
     expect(page.get_by_role("button", name="Cancel the job")).to_have_count(0)
+
+
+def test_a_click_counts_though_the_summary_changes_meanwhile(
+    page: Page, sqlite_service: Service
+) -> None:
+    lease = claimed(sqlite_service)
+    page.goto(f"/jobs/{lease.job_id}")
+    page.get_by_role("button", name="Cancel the job").hover()
+    page.mouse.down()
+    progress(sqlite_service, lease, 1, 20.0)
+    expect(page.locator("#chart")).to_have_attribute("aria-label", re.compile("after 1 trial"))
+    page.wait_for_timeout(800)  # twice as long as a summary waits for more to show
+    page.mouse.up()
+    expect(page.locator("#summary")).to_contain_text("cancelling")
+
+
+def test_the_drawing_of_the_plan_stays_though_that_of_the_graph_comes_later(
+    page: Page, sqlite_service: Service
+) -> None:
+    lease, held = claimed(sqlite_service), list[Route]()
+    page.route("**/v1/graphs/*/svg", lambda route: held.append(route))
+    page.goto(f"/jobs/{lease.job_id}")
+    plan_id = sqlite_service.store.plans.publish(samples.plan(), lease)
+    sqlite_service.store.queue.finish(lease, JobState.DONE, plan_id=plan_id)
+    expect(page.locator(".canvas .cluster")).to_have_count(2)
+    with page.expect_response("**/v1/graphs/*/svg"):
+        held.pop().continue_()
+    expect(page.locator("#summary .badge")).to_have_text("done")
+    expect(page.locator(".canvas .cluster")).to_have_count(2)
 
 
 def test_the_list_of_jobs_says_what_came_of_them(page: Page, sqlite_service: Service) -> None:

@@ -78,12 +78,15 @@ def test_a_group_is_shown_though_its_drawing_is_late_or_missing(
     held: list[Route] = []
     page.route("**/svg", lambda route: held.append(route))
     page.goto(f"/plans/{stocked.found.plan_id}")
+    page.get_by_role("searchbox").fill("sort")
     link = page.get_by_role("region", name="Time by group").get_by_role("link").first
     link.click()
     expect(page.locator(".detail")).to_be_focused()
+    expect(page.locator(".found")).to_be_empty()
     getattr(held.pop(), answer)()
     expect(page.locator(".detail").get_by_role("heading").first).to_contain_text(link.inner_text())
     expect(page.locator(".cluster.chosen")).to_have_count(1 if answer == "continue_" else 0)
+    expect(page.locator(".found")).to_have_text("1 found" if answer == "continue_" else "")
     page.troubles.clear()  # type: ignore[attr-defined] # the drawing that was refused
 
 
@@ -206,6 +209,14 @@ def test_a_drawing_that_fails_says_so(page: Page, stocked: Stocked) -> None:
     page.troubles.clear()  # type: ignore[attr-defined] # the browser logs the 503
 
 
+def test_a_group_that_cannot_be_fetched_says_so(page: Page, stocked: Stocked) -> None:
+    page.route("**/fragment", lambda route: route.abort())
+    page.goto(f"/plans/{stocked.wide}")
+    page.locator(".cluster.choice").first.click()
+    expect(page.locator(".detail .error")).to_have_text("The service does not answer.")
+    page.troubles.clear()  # type: ignore[attr-defined] # the browser logs the request
+
+
 def test_pages_hold_no_inline_code_and_the_policy_allows_none(stocked: Stocked) -> None:
     job, plan = stocked.found.job_id, stocked.found.plan_id
     for path in (f"/plans/{plan}", f"/plans/{plan}/groups/0", f"/jobs/{job}", "/devices"):
@@ -238,7 +249,7 @@ def test_ten_thousand_ops_are_drawn_searched_and_chosen(page: Page, stocked: Sto
     page.goto(f"/graphs/{graph.digest}")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     picture = page.locator(".canvas svg")
-    expect(picture.locator(".node").first).to_be_visible(timeout=60_000)
+    expect(picture.locator(".node").first).to_be_visible(timeout=120_000)
     page.get_by_role("searchbox").fill("add")
     found = page.locator(".found")
     expect(found).to_have_text("1000 found")
