@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import signal
 
+from hypothesis import HealthCheck, settings
+
 from kernel_gen.collector import collect_seldom
 
 pytest_plugins = [
@@ -23,6 +25,11 @@ def pytest_configure() -> None:
     background, with SIGINT ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# An example takes as long as the machine's other work lets it.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_collection_finish() -> None:

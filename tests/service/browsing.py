@@ -14,7 +14,7 @@ from tests.fixtures.server import Service
 def opened(browser: Browser, service: Service) -> Iterator[Page]:
     """A blank page whose relative URLs are the service's."""
     context = browser.new_context(base_url=service.url)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     troubles: list[str] = []
     page.troubles = troubles  # type: ignore[attr-defined] # for tests that provoke some

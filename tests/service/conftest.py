@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.fixtures.server import Service, running, settings
 from tests.service.browsing import opened
@@ -32,12 +32,13 @@ def sqlite_service(sqlite_url: str, tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
+    """The system's Chromium; what is expected of a page may take its time on a busy machine."""
     if shutil.which(_CHROMIUM) is None:
         reason = "no Chromium: install the system's chromium package"
         if os.environ.get("GAF_TEST_NO_SKIP") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-background-networking"]
         opened = playwright.chromium.launch(executable_path=_CHROMIUM, args=arguments)
