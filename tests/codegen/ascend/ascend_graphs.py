@@ -114,6 +114,18 @@ def linear(m: int | str, k: int, n: int | str, dtype: DType = F16, after: str = 
     return graph(build, *symbols((m, n)))
 
 
+def linear_of_heads(batch: int, heads: int, rows: int, each: int, n: int) -> Graph:
+    """What attention's heads give, side by side in a row: x @ wᵀ + b, summed over two axes of x."""
+
+    def build(b: GraphBuilder) -> int:
+        x = b.op("permute", b.input(tensor(batch, heads, rows, each, dtype=F16)), dims=(0, 2, 1, 3))
+        joined = b.op("reshape", x, shape=(batch, rows, heads * each))
+        made = b.op("linear", joined, b.input(tensor(n, heads * each, dtype=F16)))
+        return b.op("add", made, b.input(tensor(n, dtype=F16)))
+
+    return graph(build)
+
+
 def matmul(*shapes: tuple[int | str, ...], dtype: DType = F16) -> Graph:
     return graph(
         lambda b: b.op("matmul", *(b.input(tensor(*s, dtype=dtype)) for s in shapes)),

@@ -79,6 +79,7 @@ KERNELS: dict[str, Graph] = {
     "linear_bias_bf16": g.linear(70, 130, 50, dtype=BF16, after="bias_relu"),
     "linear_bias_row": g.linear(1, 300, 50, after="bias"),
     "linear_row": g.linear(1, 300, 50),
+    "linear_of_heads": g.linear_of_heads(2, 4, 20, 24, 70),
     "linear_gelu": g.linear(70, 130, 50, after="bias_gelu"),
     "convolution_1x1": g.convolution(2, 40, 24, 9, 1),
     "convolution_1x1_sigmoid": g.convolution(2, 40, 24, 9, 1, after="sigmoid"),
@@ -137,6 +138,7 @@ def test_variances_far_from_zero(
     [
         ("linear_bias_relu", "table", ["vector"]),
         ("linear_gelu", "table", ["table", "vector"]),
+        ("linear_of_heads", "table", ["table", "vector"]),
         ("linear_bias_bf16", None, [None]),  # the table takes no bf16
         ("convolution_1x1", None, []),
     ],
@@ -215,6 +217,7 @@ def test_powers_at_the_edges_are_those_of_the_standard(tmp_path: Path) -> None:
         ("linear_bias_relu", {"tileM": 64, "tileN": 96, "stages": 2}),
         ("linear_bias_f32", {"tileN": 32}),
         ("linear_gelu", {"bias": "vector"}),
+        ("linear_of_heads", {"bias": "vector"}),
     ],
 )
 def test_other_schedules_are_right(

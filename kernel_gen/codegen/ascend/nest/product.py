@@ -24,7 +24,7 @@ from kernel_gen.codegen.ascend.nest.joined import (
     with_joined,
 )
 from kernel_gen.codegen.ascend.nest.product_axes import ProductAxes, contraction, product_axes
-from kernel_gen.codegen.ascend.nest.product_bias import bias_of
+from kernel_gen.codegen.ascend.nest.product_bias import Bias, bias_of
 from kernel_gen.codegen.ascend.nest.shape import Shaped
 from kernel_gen.codegen.ascend.nest.split_nest import SplitNest, lies_along_rows, turned
 from kernel_gen.codegen.flat.linear import (
@@ -77,15 +77,23 @@ class _Splitter:
         kind = self._operand_type(c)
         left, lhs = self._operand(c.lhs, kind)
         right, rhs = self._operand(c.rhs, kind)
-        bias = bias_of(nest, at, axes) if self._table else None
+        bias = self._bias(at, axes)
         epilogue, out, result, relu = self._result(at if bias is None else bias.total)
         made = SplitNest(
             self._shape, axes, tuple(self._buffers), self._prologue(), epilogue, left, right, out,
             lhs, rhs, result, relu, bias,
         )  # fmt: skip
-        if not lies_along_rows(axes, result):
+        return self._facing(made)
+
+    def _facing(self, made: SplitNest) -> SplitNest | Refusal:
+        """With rows and columns as the result has them in memory: exchanged, a bias is no number
+        for each column."""
+        if not lies_along_rows(made.axes, made.result):
             return made
-        return turned(made) if bias is None else split(self._shape)
+        return turned(made) if made.bias is None else split(self._shape)
+
+    def _bias(self, at: int, axes: ProductAxes) -> Bias | None:
+        return bias_of(self._nest, at, axes) if self._table else None
 
     def _joined(self, at: int, c: Contract) -> SplitNest | Refusal:
         """A product that sums over several axes."""
@@ -98,8 +106,10 @@ class _Splitter:
         if points is None or not set(summed) <= both or not all(sides):
             return Refusal("operand-layout", f"the product sums over {c.axes}")
         kind = self._operand_type(c)
-        epilogue, out, result, relu = self._result(at)
         batch = [a for a in order if a in both and a not in summed]
+        outer = (*batch, *sides[0][:-1], *sides[1][:-1])
+        bias = self._bias(at, ProductAxes(outer, sides[0][-1], sides[1][-1], summed[-1]))
+        epilogue, out, result, relu = self._result(at if bias is None else bias.total)
         operands, inner = [], []
         for number, own in zip((c.lhs, c.rhs), sides, strict=True):
             if self._is_scattered(number, own[-1]):
@@ -107,19 +117,23 @@ class _Splitter:
             buffer, where, last = self._gathered(number, batch, own, summed, result, kind)
             operands.append((buffer, join(where, summed, SUMMED)))
             inner.append(last)
+        if bias is not None:
+            if not follow(nest, bias.at, inner[1]):
+                return split(self._shape)
+            bias = replace(bias, at=join(bias.at, inner[1], COLUMNS))
         for axes, name in zip(inner, (ROWS, COLUMNS), strict=True):
             operands = [(b, join(x, axes, name)) for b, x in operands]
             result = join(result, axes, name)
         counts = [extents(nest, axes) or 1 for axes in inner]
         known = with_joined(nest, ((ROWS, counts[0]), (COLUMNS, counts[1]), (SUMMED, points)))
-        outer = {*batch, *sides[0], *sides[1]} - {*inner[0], *inner[1]}
-        roles = ProductAxes(tuple(a for a in order if a in outer), ROWS, COLUMNS, SUMMED)
+        apart = {*batch, *sides[0], *sides[1]} - {*inner[0], *inner[1]}
+        roles = ProductAxes(tuple(a for a in order if a in apart), ROWS, COLUMNS, SUMMED)
         (left, lhs), (right, rhs) = operands
         made = SplitNest(
             replace(self._shape, nest=known), roles, tuple(self._buffers), self._prologue(),
-            epilogue, left, right, out, lhs, rhs, result, relu,
+            epilogue, left, right, out, lhs, rhs, result, relu, bias,
         )  # fmt: skip
-        return turned(made) if lies_along_rows(roles, result) else made
+        return self._facing(made)
 
     def _has_gaps(self, c: Contract) -> bool:
         """Whether an operand is read with gaps along all of its axes, as by a strided window."""
