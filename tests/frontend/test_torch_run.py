@@ -13,7 +13,7 @@ from kernel_gen.errors import InvalidGraph, InvalidInput
 from kernel_gen.frontend.inputs import to_numpy
 from kernel_gen.frontend.torch_ops import call_for, torch_ops
 from kernel_gen.frontend.torch_run import TorchProgram, run
-from kernel_gen.ir.arrays import Array
+from kernel_gen.ir.arrays import Array, numpy_dtype
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Node, attrs
@@ -135,3 +135,16 @@ def test_pools_take_any_number_of_dimensions(op: str, low: int, leading: tuple[i
     array = np.random.default_rng(0).standard_normal((*leading, 5, 4), np.float32)
     (result,) = TorchProgram(graph)(torch.from_numpy(array))
     assert_outputs_match(graph, [array], [to_numpy(result)])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u8", "i8", "i64", "f16", "bf16", "f64"])
+@pytest.mark.parametrize("dims", [[0], [0, 1]])
+def test_extremes_of_no_elements_are_the_bounds_of_the_type(dtype: str, dims: list[int]) -> None:
+    builder = GraphBuilder()
+    x = builder.input(TensorType(DType(dtype), (0, 4)))
+    for op in ("amax", "amin"):
+        builder.output(builder.op(op, x, dims=dims, keepdim=len(dims) == 1))
+    graph = builder.build()
+    array = np.zeros((0, 4), numpy_dtype(DType(dtype)))
+    results = TorchProgram(graph)(to_tensor(array))
+    assert_outputs_match(graph, [array], [to_numpy(tensor) for tensor in results])

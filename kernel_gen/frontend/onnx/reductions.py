@@ -8,15 +8,16 @@ import torch
 from torch import Tensor
 
 from kernel_gen.frontend.onnx.values import Call, rule
+from kernel_gen.frontend.torch_calls.reductions import extreme
 
 _REDUCE: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
     "ReduceL1": lambda x, axes, keep: x.abs().sum(axes, keepdim=keep, dtype=x.dtype),
     "ReduceL2": lambda x, axes, keep: _root((x * x).sum(axes, keepdim=keep, dtype=x.dtype)),
     "ReduceLogSum": lambda x, axes, keep: x.sum(axes, keepdim=keep).log(),
     "ReduceLogSumExp": lambda x, axes, keep: torch.logsumexp(x, axes, keepdim=keep),
-    "ReduceMax": lambda x, axes, keep: torch.amax(x, axes, keepdim=keep),
+    "ReduceMax": lambda x, axes, keep: _extreme(x, axes, keep, largest=True),
     "ReduceMean": lambda x, axes, keep: _mean(x, axes, keep),
-    "ReduceMin": lambda x, axes, keep: torch.amin(x, axes, keepdim=keep),
+    "ReduceMin": lambda x, axes, keep: _extreme(x, axes, keep, largest=False),
     "ReduceSum": lambda x, axes, keep: x.sum(axes, keepdim=keep, dtype=x.dtype),
     "ReduceSumSquare": lambda x, axes, keep: (x * x).sum(axes, keepdim=keep, dtype=x.dtype),
 }
@@ -45,29 +46,14 @@ def reduce(call: Call) -> Tensor:
         return _REDUCE[call.op](value.reshape(1), [0], False) if call.op in _REDUCE else value
     if call.op == "ReduceProd":
         return _product(value, axes, keep)
-    return _extreme_of_nothing(call, value, axes, keep)
+    return _REDUCE[call.op](value, axes, keep)
 
 
-def _extreme_of_nothing(call: Call, value: Tensor, axes: list[int], keep: bool) -> Tensor:
-    """The largest of no elements is the type's lowest value, the smallest its highest."""
-    if call.op not in ("ReduceMax", "ReduceMin") or 0 not in value.shape:
-        if value.dtype is torch.bool:  # largest: any, smallest: all
-            return _REDUCE[call.op](value.to(torch.uint8), axes, keep).to(torch.bool)
-        return _REDUCE[call.op](value, axes, keep)
-    reduced = {axis % value.ndim for axis in axes}
-    extents = [
-        1 if i in reduced else n for i, n in enumerate(value.shape) if keep or i not in reduced
-    ]
-    return torch.full(extents, _identity(call.op == "ReduceMax", value.dtype), dtype=value.dtype)
-
-
-def _identity(low: bool, dtype: torch.dtype) -> float | int | bool:
-    if dtype is torch.bool:
-        return not low
-    if dtype.is_floating_point:
-        return float("-inf") if low else float("inf")
-    info = torch.iinfo(dtype)
-    return info.min if low else info.max
+def _extreme(value: Tensor, axes: list[int], keep: bool, *, largest: bool) -> Tensor:
+    if value.dtype is torch.bool:  # largest: any, smallest: all
+        value = value.to(torch.uint8)
+        return extreme(value, axes, keep, largest=largest).to(torch.bool)
+    return extreme(value, axes, keep, largest=largest)
 
 
 def _product(value: Tensor, axes: list[int], keep: bool) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -35,6 +37,28 @@ def _prod(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     for dim in reversed(dims):
         x = torch.prod(x, dim, keepdim=keepdim, dtype=x.dtype)
     return x
+
+
+def extreme(
+    x: Tensor, dims: tuple[int, ...] | list[int], keepdim: bool, *, largest: bool
+) -> Tensor:
+    """The largest or smallest elements. Of no elements, where torch raises, the largest one is the
+    lowest value of the type and the smallest one its highest, as in kernels."""
+    function = torch.amax if largest else torch.amin
+    if all(x.shape[dim] for dim in dims):
+        return function(x, dims, keepdim)
+    reduced = {dim % x.dim() for dim in dims}
+    one_each = [1 if dim in reduced else extent for dim, extent in enumerate(x.shape)]
+    return function(x.new_full(one_each, _bound(x.dtype, lowest=largest)), dims, keepdim)
+
+
+def _bound(dtype: torch.dtype, *, lowest: bool) -> float | int | bool:
+    if dtype is torch.bool:
+        return not lowest
+    if dtype.is_floating_point:
+        return -math.inf if lowest else math.inf
+    info = torch.iinfo(dtype)
+    return info.min if lowest else info.max
 
 
 def _truth(function: Call) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
@@ -76,8 +100,8 @@ def _topk(result: int) -> Maker:
 MAKERS: dict[str, Maker] = {
     "sum": _over_all(_sum),
     "prod": _over_all(_prod),
-    "amax": _over_all(_truth(torch.amax)),
-    "amin": _over_all(_truth(torch.amin)),
+    "amax": _over_all(partial(extreme, largest=True)),
+    "amin": _over_all(partial(extreme, largest=False)),
     "any": _over_all(_truth(torch.any)),
     "all": _over_all(_truth(torch.all)),
     "argmax": _over_all(_position(torch.argmax)),
