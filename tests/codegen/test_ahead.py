@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.codegen.cpu.reductions.ahead import fetch_ahead
 from kernel_gen.codegen.cpu.reductions.keep import kept_values
 from kernel_gen.codegen.cpu.reductions.rowspace import prepared
+from kernel_gen.errors import Refusal
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.runtime.host import host_target
 from tests.codegen.kernel_graphs import case_of, single, tensor
 
 
@@ -38,3 +42,18 @@ def test_what_all_rows_share_is_not_fetched() -> None:
     ahead = fetch_ahead(staged.nest, staged.phase, staged.phase.inner[0], (), 1)
     assert ahead is not None
     assert [load.buffer for load in ahead.loads] == [0]
+
+
+def test_a_tile_fetches_what_moves_with_the_next_row_of_tiles() -> None:
+    b = GraphBuilder()
+    x, y, bias = (b.input(tensor(*shape)) for shape in ((64, 48), (48, 64), (64,)))
+    total = b.op("add", b.op("permute", x, dims=(1, 0)), y)
+    b.output(b.op("relu", b.op("add", total, bias)))
+    nest, target, template = case_of(b.build()).lowered.nest, host_target("x86-64"), Pointwise()
+    for ahead in (0, 1):
+        point = {**dict(template.space(nest, target).seeds[0]), "ahead": ahead}
+        schedule = template.schedule(nest, target, point)
+        assert not isinstance(schedule, Refusal)
+        text = template.generate(nest, target, schedule, "kernel").files[0][1]
+        assert text.count("__builtin_prefetch") == 2 * ahead  # x and y; rows share the bias
+    assert isinstance(template.schedule(nest, target, {**point, "across": ""}), Refusal)

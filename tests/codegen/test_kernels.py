@@ -96,6 +96,12 @@ GRAPHS: dict[str, tuple[Callable[[], Graph], str, dict[str, Choice]]] = {
     "short rows": (lambda: reduced("sum", (1,), 100, 3), "reduce", {}),
     "transposed": (lambda: transposed_sum(48, 35), "pointwise", {}),
     "transposed bf16": (lambda: transposed_sum(35, 48, BF16), "pointwise", {}),
+    "transposed, tiles ahead": (lambda: transposed_sum(37, 35), "pointwise", {"ahead": 1}),
+    "transposed bf16, tiles ahead": (
+        lambda: transposed_sum(48, 35, BF16),
+        "pointwise",
+        {"ahead": 1, "stream": 1},
+    ),
     "transposed plainly": (lambda: transposed_sum(20, 19), "pointwise", {"across": ""}),
     "concatenated": (concatenated, "pointwise", {}),
     "product": (lambda: single("matmul", tensor(3, 7, 9), tensor(3, 9, 20)), "loops", {}),

@@ -10,6 +10,7 @@ from kernel_gen.codegen.cpu.in_place import in_place_pairs
 from kernel_gen.codegen.cpu.pointwise_loops import Walk, pointwise_loops, vector_loop
 from kernel_gen.codegen.cpu.reductions.rowspace import (
     by_contiguity,
+    first_ahead,
     first_threads,
     stream_choices,
     streamed,
@@ -60,19 +61,24 @@ class Pointwise:
         parameters = (
             Parameter("axis", axes),
             Parameter("across", _across_axes(flat, axes)),
+            Parameter("ahead", (0, 1) if _across_axes(flat, axes)[1:] else (0,)),
             Parameter("block", _BLOCKS),
             Parameter("unroll", (1, 2, 4)),
             Parameter("rows", _row_choices(flat, axes)),
             Parameter("stream", stream_choices(flat)),
             Parameter("threads", ("one", "all")),
         )
-        return Space(parameters, _seeds(flat, axes))
+        return Space(parameters, _seeds(flat, axes, target))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         flat = simplify(flatten(nest))
         axis, across = str(point["axis"]), str(point["across"])
         if across and (across == axis or not transposable(flat, across, axis)):
             return Refusal("no-transposed-read", f"no read is transposed from {axis} to {across}")
+        if point.get("ahead", 0) and not across:
+            return Refusal(
+                "no-transposed-read", "only tiles of a transposed read are fetched ahead"
+            )
         if point.get("rows", 1) != 1 and (across or window_axis(flat, axis) is None):
             return Refusal("no-window", f"rows side by side read nothing twice along {axis}")
         return Schedule(self.name, decisions(point))
@@ -128,16 +134,20 @@ def _row_choices(flat: FlatNest, axes: tuple[str, ...]) -> tuple[Choice, ...]:
     return _ROWS if shares and len(flat.statements) <= _MANY else _ROWS[:1]
 
 
-def _seeds(flat: FlatNest, axes: tuple[str, ...]) -> tuple[tuple[tuple[str, Choice], ...], ...]:
+def _seeds(
+    flat: FlatNest, axes: tuple[str, ...], target: Target
+) -> tuple[tuple[tuple[str, Choice], ...], ...]:
     """Along the stores' contiguous axis, in tiles if a read is transposed, by several rows if they
     read the same; then plainly."""
     along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
-    plain: dict[str, Choice] = {"axis": along, "across": "", "block": 4096, "unroll": 2, "rows": 1,
-                                "stream": 0, "threads": first_threads(flat)}  # fmt: skip
+    plain: dict[str, Choice] = {"axis": along, "across": "", "ahead": 0, "block": 4096, "unroll": 2,
+                                "rows": 1, "stream": 0, "threads": first_threads(flat)}  # fmt: skip
     across = [
         u for u in _across_axes(flat, axes)[1:] if u != along and transposable(flat, u, along)
     ]
     points = [{**plain, "across": u, "block": 128} for u in across[:1]]
+    if first_ahead(flat, target):
+        points = [{**p, "ahead": 1, "block": 512} for p in points] + points
     if len(_row_choices(flat, axes)) > 1 and window_axis(flat, along) is not None:
         points.append({**plain, "unroll": 1, "rows": 4})
     return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
@@ -186,6 +196,7 @@ def _tiles(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None
     """Blocks of two axes over threads; in each block register tiles, then its ragged edges."""
     flat, lanes = emitter.nest, emitter.lanes.count
     across = str(choice(schedule, "across"))
+    ahead = bool(schedule.find("ahead") and choice(schedule, "ahead"))
     block = max(min(int(str(choice(schedule, "block"))), 512) // lanes * lanes, lanes)
     parts = [
         Part(a.name, flat.extent_text(a.name)) for a in flat.axes if a.name not in (axis, across)
@@ -202,7 +213,7 @@ def _tiles(emitter: Emitter, root: Scope, axis: str, schedule: Schedule) -> None
             f"{start} + {block} < {extent} ? {start} + {block} : {extent};"
         )
     u0, v0 = loop.axes.pop(across).text, loop.axes.pop(axis).text
-    u1, v1 = tile_loops(emitter, loop, Tile(across, axis, u0, ends[across], v0, ends[axis]))
+    u1, v1 = tile_loops(emitter, loop, Tile(across, axis, u0, ends[across], v0, ends[axis], ahead))
     for low, high, start in ((u0, u1, v1), (u1, ends[across], v0)):
         name = emitter.fresh("i")
         head = f"for (gaf_i64 {name} = {low}; {name} < {high}; {name}++) {{"

@@ -36,7 +36,8 @@ def _is_transposed(load: FlatLoad, across: str, along: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A block [`u0`, `u1`) × [`v0`, `v1`) of the axes `across` and `along`, as C expressions."""
+    """A block [`u0`, `u1`) × [`v0`, `v1`) of the axes `across` and `along`, as C expressions.
+    `ahead`: whether the operands of the next row of tiles are fetched."""
 
     across: str
     along: str
@@ -44,6 +45,7 @@ class Tile:
     u1: str
     v0: str
     v1: str
+    ahead: bool
 
 
 def tile_loops(emitter: Emitter, scope: Scope, tile: Tile) -> tuple[str, str]:
@@ -60,6 +62,8 @@ def tile_loops(emitter: Emitter, scope: Scope, tile: Tile) -> tuple[str, str]:
     )
     loads = transposable(emitter.nest, tile.across, tile.along)
     names = {i: _load_tile(emitter, inner, i, tile, u, v) for i in loads}
+    if tile.ahead:
+        _fetch(emitter, inner, tile, u)
     k = emitter.fresh("k")
     body = inner.open(
         f"#pragma GCC unroll {lanes}\nfor (int {k} = 0; {k} < {lanes}; {k}++) {{",
@@ -77,6 +81,28 @@ def tile_loops(emitter: Emitter, scope: Scope, tile: Tile) -> tuple[str, str]:
     for block in (body, inner, outer):
         block.close()
     return u_end, v_end
+
+
+def _fetch(emitter: Emitter, scope: Scope, tile: Tile, u: str) -> None:
+    """Asks for the vectors that the next row of tiles reads, of all operands that move with it."""
+    lanes, nest = emitter.lanes.count, emitter.nest
+    crossed = transposable(nest, tile.across, tile.along)
+    place = scope.inline({tile.across: Binding(f"({u} + {lanes})")})
+    lines = []
+    for i, load in enumerate(nest.statements):
+        if isinstance(load, FlatLoad) and (i in crossed or _moves(load, tile)):
+            step = load.at.coeff(tile.along if i in crossed else tile.across).text()
+            at = f"b{load.buffer} + {emitter.addresses.offset(load.at, place)} + {step} * l"
+            lines.append(f"  __builtin_prefetch({at}, 0, 2);")
+    scope.add(f"#pragma GCC unroll {lanes}\nfor (int l = 0; l < {lanes}; l++) {{")
+    scope.add("\n".join([*dict.fromkeys(lines), "}"]))
+
+
+def _moves(load: FlatLoad, tile: Tile) -> bool:
+    """Whether a load reads vectors along the tile, others in each of its rows."""
+    at = load.at
+    plain = not at.statements() and at.is_affine_in(tile.along) and at.is_affine_in(tile.across)
+    return plain and at.coeff(tile.along).const == 1 and bool(at.coeff(tile.across).terms)
 
 
 def _load(emitter: Emitter, i: int) -> FlatLoad:
