@@ -11,7 +11,7 @@ from kernel_gen.codegen.ascend.instructions.steps import Lanes, Value, steps_of
 from kernel_gen.codegen.ascend.instructions.writer import HELD, Writer
 from kernel_gen.codegen.ascend.moves.addresses import Addresses, Place
 from kernel_gen.codegen.ascend.moves.indices import TileReads
-from kernel_gen.codegen.ascend.moves.memory import Reader
+from kernel_gen.codegen.ascend.moves.memory import Ask, Reader
 from kernel_gen.codegen.ascend.moves.stores import Shared
 from kernel_gen.codegen.ascend.tiles.tasks import Tile
 from kernel_gen.codegen.flat.linear import FlatLoad
@@ -72,7 +72,7 @@ class Loads:
         converts = once and place.ctype != HELD[load.dtype]
         if converts and self._once_queue is not None:
             queue = self._once_queue
-        v = self._reader.load(load, place, lanes, self._tile.bound, queue)
+        v = self._reader.load(Ask(load, place, lanes, self._tile.bound, queue))
         if v.home == "in" and queue == self._once_queue:
             return v
         if v.home == "in":

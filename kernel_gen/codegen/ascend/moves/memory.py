@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +28,18 @@ _GATHERED = ("float", "half", "int32_t", "int16_t", "bfloat16_t")
 _FAR = 1 << 28  # elements between rows that a copy can step over
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A tile of a load: where that lies, the lanes of the tile, where the tile starts on the row
+    and the column axis, and the queue that it comes through."""
+
+    load: FlatLoad
+    place: Place
+    lanes: Lanes
+    bound: Mapping[str, str]
+    queue: int
+
+
 class Reader:
     """Loads of a phase: tile after tile through a queue, or element by element."""
 
@@ -36,102 +49,97 @@ class Reader:
         self.scalar_work = ScalarWork()
         self._indices = Indices(reads, self.scalar_work)
 
-    def load(
-        self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
-    ) -> Value:
-        """The tile of a load in its storage type (or, element by element, in one that can be
-        written singly). `bound` gives the start of the tile for the row and the column axis."""
-        row, col = self._row or "", self._col
-        clip = Clip(load, place, lanes, row, col)
+    def load(self, ask: Ask) -> Value:
+        """The tile in its storage type (element by element: in one that can be written singly)."""
+        load, lanes, row, col = ask.load, ask.lanes, self._row or "", self._col
+        clip = Clip(load, ask.place, lanes, row, col)
         if clip.is_possible():
-            copy = clip.copy(self._addresses, bound, self.w.count(lanes))
-            return self._queued(place.ctype, lanes, queue, copy)
-        apart = self._spacing(load, place, lanes)
+            return self._queued(ask, lanes, clip.copy(self._addresses, ask.bound, self._n(ask)))
+        apart = self._spacing(ask)
         if apart > 1:
-            return self._spaced(load, place, lanes, bound, queue, apart)
+            return self._spaced(ask, apart)
         if not load.guards and load.at.is_affine_in(col):
             stride = load.at.coeff(col)
             indirect = any(self._lives_on(s, col) for s in load.at.statements())
-            if lanes.axes[1] and stride.const == 1 and not indirect:
-                plain = load.at.is_affine_in(row) and not load.at.statements()
-                if plain or not lanes.axes[0]:
-                    return self._tile(load, place, lanes, bound, queue)
-                return self._rows(load, place, bound, queue)
             direct = load.at.is_affine_in(row) and not load.at.statements()
+            if lanes.axes[1] and stride.const == 1 and not indirect:
+                return self._tile(ask) if direct or not lanes.axes[0] else self._rows(ask)
             down = load.at.coeff(row).const
             if not lanes.axes[1] and direct and (not lanes.axes[0] or down == 1):
-                return self._tile(load, place, lanes, bound, queue)
-            movable = direct and place.ctype in _GATHERED
+                return self._tile(ask)
+            movable = direct and ask.place.ctype in _GATHERED
             if lanes is Lanes.FULL and movable and down == 1:
-                return self._crossed(load, place, bound, queue)
+                return self._crossed(ask)
             if lanes is Lanes.ROW and movable and down is not None and 0 < down < _FAR:
-                return self._strided(load, place, bound, queue)
-        return self._elements(load, place, lanes, bound)
+                return self._strided(ask)
+        return self._elements(ask)
 
-    def _crossed(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
+    def _n(self, ask: Ask) -> str:
+        return self.w.count(ask.lanes)
+
+    def _at(self, ask: Ask) -> str:
+        """The first element of the tile, as C++ text."""
+        return f"{ask.place.name}[{self._addresses.offset(ask.load.at, ask.bound)}]"
+
+    def _step(self, ask: Ask) -> str:
+        """Elements between neighbouring rows of the tile, as C++ text."""
+        if ask.lanes is not Lanes.FULL or not self._row:
+            return "0"
+        return ask.load.at.coeff(self._row).text()
+
+    def _crossed(self, ask: Ask) -> Value:
         """A tile whose rows run along memory: copied as it lies, transposed by gathering."""
-        at = self._addresses.offset(load.at, bound)
-        stride = load.at.coeff(self._col).text()
+        stride = ask.load.at.coeff(self._col).text()
         across = "UpTo(tileHeight, 16)"
-        copy = f"CopyIn({{d}}, {place.name}[{at}], cols, rows, {across}, {stride}, tileCross);"
-        tile = self._queued(place.ctype, Lanes.CROSS, queue, copy)
+        copy = f"CopyIn({{d}}, {self._at(ask)}, cols, rows, {across}, {stride}, tileCross);"
+        tile = self._queued(ask, Lanes.CROSS, copy)
         offsets = self.w.table(
-            f"CrossOffsets<{place.ctype}>({{d}}, tileHeight, pitch, {across}, tileLanes);",
+            f"CrossOffsets<{ask.place.ctype}>({{d}}, tileHeight, pitch, {across}, tileLanes);",
             Lanes.FULL,
         )
         return self._gathered(tile, offsets, Lanes.FULL, "n")
 
-    def _spacing(self, load: FlatLoad, place: Place, lanes: Lanes) -> int:
+    def _spacing(self, ask: Ask) -> int:
         """Elements between neighbouring columns of a tile in memory where it pays to copy what lies
         between them as well; else 1."""
-        at, row, col = load.at, self._row or "", self._col
-        if not lanes.axes[1] or not at.is_affine_in(col) or place.ctype not in _GATHERED:
+        at, row, col = ask.load.at, self._row or "", self._col
+        if not ask.lanes.axes[1] or not at.is_affine_in(col) or ask.place.ctype not in _GATHERED:
             return 1
         apart = at.coeff(col).const
         direct = at.is_affine_in(row) and not at.statements()
         if apart not in SPACED or not direct:
             return 1
-        if load.guards:
-            return apart if Clip(load, place, lanes, row, col, apart).is_possible() else 1
-        is_crossed = lanes is Lanes.FULL and at.coeff(row).const == 1
+        if ask.load.guards:
+            clip = Clip(ask.load, ask.place, ask.lanes, row, col, apart)
+            return apart if clip.is_possible() else 1
+        is_crossed = ask.lanes is Lanes.FULL and at.coeff(row).const == 1
         return 1 if is_crossed else apart
 
-    def _spaced(
-        self,
-        load: FlatLoad,
-        place: Place,
-        lanes: Lanes,
-        bound: Mapping[str, str],
-        queue: int,
-        apart: int,
-    ) -> Value:
+    def _spaced(self, ask: Ask, apart: int) -> Value:
         """A tile whose columns are `apart` elements apart: copied with what lies between, then
         gathered."""
-        n = self.w.count(lanes)
-        if load.guards:
-            clip = Clip(load, place, lanes, self._row or "", self._col, apart)
-            copy = clip.copy(self._addresses, bound, n)
+        n = self._n(ask)
+        if ask.load.guards:
+            clip = Clip(ask.load, ask.place, ask.lanes, self._row or "", self._col, apart)
+            copy = clip.copy(self._addresses, ask.bound, n)
         else:
-            at = self._addresses.offset(load.at, bound)
-            rows, cols, pitch = tile_shape(lanes, apart)
-            stride = load.at.coeff(self._row).text() if lanes is Lanes.FULL and self._row else "0"
+            rows, cols, pitch = tile_shape(ask.lanes, apart)
             copy = (
-                f"CopyIn({{d}}, {place.name}[{at}], {rows}, {cols}, {pitch}, {stride}, "
+                f"CopyIn({{d}}, {self._at(ask)}, {rows}, {cols}, {pitch}, {self._step(ask)}, "
                 f"{apart} * {n});"
             )
-        tile = self._queued(place.ctype, SPACED[apart], queue, copy)
+        tile = self._queued(ask, SPACED[apart], copy)
         offsets = self.w.table(
-            f"SpacedOffsets<{place.ctype}>({{d}}, {apart}, tileLanes);", Lanes.FULL
+            f"SpacedOffsets<{ask.place.ctype}>({{d}}, {apart}, tileLanes);", Lanes.FULL
         )
-        return self._gathered(tile, offsets, lanes, n)
+        return self._gathered(tile, offsets, ask.lanes, n)
 
-    def _strided(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
+    def _strided(self, ask: Ask) -> Value:
         """A row vector from places apart: a block for each element, then gathered."""
         assert self._row is not None
-        at = self._addresses.offset(load.at, bound)
-        stride = load.at.coeff(self._row).text()
-        copy = f"CopyInBlocks({{d}}, {place.name}[{at}], rows, {stride});"
-        tile = self._queued(place.ctype, Lanes.BLOCKS, queue, copy)
+        stride = ask.load.at.coeff(self._row).text()
+        copy = f"CopyInBlocks({{d}}, {self._at(ask)}, rows, {stride});"
+        tile = self._queued(ask, Lanes.BLOCKS, copy)
         offsets = self.w.table("BlockOffsets({d}, tileRows);", Lanes.ROW)
         return self._gathered(tile, offsets, Lanes.ROW, "rows")
 
@@ -152,11 +160,11 @@ class Reader:
     def _lives_on(self, statement: int, axis: str) -> bool:
         return axis in self._addresses.nest.statement_axes()[statement]
 
-    def _queued(
-        self, ctype: str, lanes: Lanes, queue: int, copy: str, indices: tuple[Value, ...] = ()
-    ) -> Value:
-        v = self.w.new(ctype, lanes, "in", queue)
-        q = f"inQueue{queue}"
+    def _queued(self, ask: Ask, lanes: Lanes, copy: str, indices: tuple[Value, ...] = ()) -> Value:
+        """What `copy` fetches, in `lanes`, through the queue."""
+        ctype = ask.place.ctype
+        v = self.w.new(ctype, lanes, "in", ask.queue)
+        q = f"inQueue{ask.queue}"
         text = (
             f"LocalTensor<{ctype}> {v.token} = {q}.AllocTensor<{ctype}>();\n{copy}\n"
             f"{q}.EnQue({v.token});\n{v.token} = {q}.DeQue<{ctype}>();"
@@ -164,41 +172,34 @@ class Reader:
         self.w.step(text.replace("{d}", v.token), indices, (v,), vector=False)
         return v
 
-    def _tile(
-        self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str], queue: int
-    ) -> Value:
-        at = self._addresses.offset(load.at, bound)
-        n = self.w.count(lanes)
+    def _tile(self, ask: Ask) -> Value:
         shape = {
             Lanes.FULL: "rows, cols, pitch",
             Lanes.COL: "1, cols, pitch",
             Lanes.ROW: "1, rows, rows",
             Lanes.ONE: "1, 1, 1",
-        }[lanes]
-        stride = load.at.coeff(self._row).text() if lanes is Lanes.FULL and self._row else "0"
-        copy = f"CopyIn({{d}}, {place.name}[{at}], {shape}, {stride}, {n});"
-        return self._queued(place.ctype, lanes, queue, copy)
+        }[ask.lanes]
+        copy = f"CopyIn({{d}}, {self._at(ask)}, {shape}, {self._step(ask)}, {self._n(ask)});"
+        return self._queued(ask, ask.lanes, copy)
 
-    def _rows(self, load: FlatLoad, place: Place, bound: Mapping[str, str], queue: int) -> Value:
+    def _rows(self, ask: Ask) -> Value:
         """One copy per row: rows lie anywhere."""
         assert self._row is not None
-        inside = {**bound, self._row: f"({bound[self._row]} + r)"}
-        addresses, indices = self._indices.held(load, bound)
-        at = addresses.offset(load.at, inside)
+        inside = {**ask.bound, self._row: f"({ask.bound[self._row]} + r)"}
+        addresses, indices = self._indices.held(ask.load, ask.bound)
+        at = addresses.offset(ask.load.at, inside)
         self.scalar_work.add(at, Lanes.ROW)
         self.scalar_work.copies += 1
         copy = (
             "for (int32_t r = 0; r < rows; r++) {\n"
-            f"    CopyIn({{d}}[r * pitch], {place.name}[{at}], 1, cols, pitch, 0, "
+            f"    CopyIn({{d}}[r * pitch], {ask.place.name}[{at}], 1, cols, pitch, 0, "
             "r + 1 < rows ? pitch : n - r * pitch);\n}"
         )
-        return self._queued(place.ctype, Lanes.FULL, queue, copy, tuple(indices))
+        return self._queued(ask, Lanes.FULL, copy, tuple(indices))
 
-    def _elements(
-        self, load: FlatLoad, place: Place, lanes: Lanes, bound: Mapping[str, str]
-    ) -> Value:
+    def _elements(self, ask: Ask) -> Value:
         """Element by element through the scalar unit: any index, guards, indirect reads."""
-        w = self.w
+        w, load, place, lanes, bound = self.w, ask.load, ask.place, ask.lanes, ask.bound
         kept = {"int8_t": "half", "uint8_t": "half"}
         ctype = kept.get(place.ctype, place.ctype)
         inside = dict(bound)
