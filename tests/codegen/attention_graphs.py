@@ -150,6 +150,25 @@ def sloped(heads: int, queries: int, keys: int, depth: int) -> Graph:
     return p.graph(p.op("matmul", p.op("softmax", seen, dim=2), v))
 
 
+def windowed(heads: int, seq: int, depth: int, window: int, *, either: bool = False) -> Graph:
+    """Each position sees itself and `window - 1` before it; `either`: hidden by one of two
+    comparisons, instead of by no both."""
+    p = Program()
+    q, k, v = (p.x(heads, seq, depth) for _ in range(3))
+    here, there = (
+        p.op("iota", shape=(seq, seq), dtype=I64, dim=dim, start=0, step=1) for dim in (0, 1)
+    )
+    before = p.op("sub", here, p.builder.constant(np.int64(window)))
+    if either:
+        hidden = p.op("logical_or", p.op("gt", there, here), p.op("ge", before, there))
+    else:
+        seen = p.op("logical_and", p.op("le", there, here), p.op("gt", there, before))
+        hidden = p.op("logical_not", seen)
+    scores = p.op("matmul", q, p.swapped(k, 3))
+    masked = p.op("where", hidden, p.number(-math.inf), scores)
+    return p.graph(p.op("matmul", p.op("softmax", masked, dim=2), v))
+
+
 def keys_across(batch: int, queries: int, keys: int, depth: int, cols: int) -> Graph:
     """Keys of bf16 as a matrix of depth by keys, every position by hand."""
     p = Program(BF16)
@@ -182,5 +201,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "decode f16, odd values": lambda: composite(1, 2, 1, 90, 32, 33, dtype=F16),
     "rotary": lambda: rotary(2, 2, 26, 16),
     "cached": lambda: cached(2, 3, 40, 16),
+    "window": lambda: windowed(2, 170, 16, 40),
+    "window, either": lambda: windowed(1, 90, 16, 1, either=True),
     "sloped": lambda: sloped(3, 40, 60, 16),
 }

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from kernel_gen.codegen.cpu.attention import AttentionTemplate
+from kernel_gen.codegen.cpu.attention.problem import analyse
 from kernel_gen.codegen.cpu.attention.tiling import from_schedule, to_schedule
 from kernel_gen.errors import Refusal
 from kernel_gen.frontend.capture import capture
@@ -32,6 +33,7 @@ from tests.codegen.attention_graphs import (
     composite,
     grouped,
     keys_across,
+    windowed,
 )
 from tests.codegen.kernel_bench import KernelBench, run_kernel
 from tests.codegen.kernel_graphs import GraphCase, case_of, single, tensor
@@ -121,16 +123,34 @@ def test_rows_that_see_no_key_are_as_in_eager(
     torch.testing.assert_close(found, module(q, k, v, mask), equal_nan=True, rtol=1e-5, atol=1e-5)
 
 
-def test_an_infinite_value_behind_the_last_visible_key_is_read(compiler: Compiler) -> None:
+def test_infinite_values_out_of_sight_are_read(compiler: Compiler) -> None:
     """A weight of zero times infinity is NaN, in the columns that hold it."""
-    graph = composite(1, 1, 70, 200, 16, causal=True)
-    inputs = list(case_of(graph).inputs)
-    inputs[2][0, 0, 199, 5] = np.inf
-    case = case_of(graph, inputs)
-    bench = KernelBench(compiler, host_target())
-    bench.add(case.lowered.nest, "attention", rows=16, keys=64)
-    case.check(bench.build()[0])
-    assert np.isnan(evaluate(graph, inputs)[0][0, 0, 0, 5])
+    graphs = {
+        (199, 0): composite(1, 1, 70, 200, 16, causal=True),
+        (3, 150): windowed(1, 170, 16, 9),
+    }
+    bench, cases = KernelBench(compiler, host_target()), []
+    for (key, row), graph in graphs.items():
+        inputs = list(case_of(graph).inputs)
+        inputs[2][..., key, 5] = np.inf
+        cases.append(case_of(graph, inputs))
+        bench.add(cases[-1].lowered.nest, "attention", rows=16, keys=64)
+        assert np.isnan(evaluate(graph, inputs)[0][..., row, 5]).all()
+    for case, kernel in zip(cases, bench.build(), strict=True):
+        case.check(kernel)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("causal", [(1, False)]), ("sloped", [(21, False)]),
+     ("window", [(1, False), (-39, True)]), ("window, either", [(1, False), (0, True)]),
+     ("plain", [])],
+)  # fmt: skip
+def test_keys_in_sight(name: str, found: list[tuple[int, bool]]) -> None:
+    """Bounds of row i, less i."""
+    problem = analyse(case_of(GRAPHS[name]()).lowered.nest)
+    assert not isinstance(problem, Refusal)
+    assert [(limit.at.const, limit.begins) for limit in problem.limits] == found
 
 
 PAIRED: dict[str, Callable[[], Graph]] = {

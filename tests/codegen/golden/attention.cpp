@@ -616,7 +616,7 @@ static __attribute__((noinline)) const float * k0_value_at(const gaf_kernel_args
   const gaf_i64 i0 = b; (void)i0;
   return b2 + ((128) * i0);
 }
-static __attribute__((noinline)) gaf_i64 k0_finite(const gaf_kernel_args *args, int &status, gaf_i64 b) {
+static __attribute__((noinline)) void k0_finite(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 &low, gaf_i64 &high) {
   const float *__restrict b0 = (const float *)args->operands[0];
   const float *__restrict b1 = (const float *)args->operands[1];
   const float *__restrict b2 = (const float *)args->operands[2];
@@ -624,7 +624,9 @@ static __attribute__((noinline)) gaf_i64 k0_finite(const gaf_kernel_args *args, 
   (void)status;
   (void)b;
   const gaf_i64 i0 = b; (void)i0;
-  for (gaf_i64 r0 = 16 - 1; r0 >= 0; --r0) {
+  low = 16;
+  high = 0;
+  for (gaf_i64 r0 = 0; r0 < 16; ++r0) {
     gaf_f32x8 odd = {};
     {
       gaf_i64 c = 0;
@@ -633,11 +635,14 @@ static __attribute__((noinline)) gaf_i64 k0_finite(const gaf_kernel_args *args, 
         odd += v3 * 0;
       }
     }
-    for (int l = 0; l < 8; ++l) if (odd[l] != 0) return r0 + 1;
+    int found = 0;
+    for (int l = 0; l < 8; ++l) found |= odd[l] != 0;
+    if (!found) continue;
+    if (r0 < low) low = r0;
+    high = r0 + 1;
   }
-  return 0;
 }
-static __attribute__((noinline)) gaf_i64 k0_limit(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0, gaf_i64 rows) {
+static __attribute__((noinline)) void k0_sight(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0, gaf_i64 rows, gaf_i64 &low, gaf_i64 &high) {
   const float *__restrict b0 = (const float *)args->operands[0];
   const float *__restrict b1 = (const float *)args->operands[1];
   const float *__restrict b2 = (const float *)args->operands[2];
@@ -645,16 +650,17 @@ static __attribute__((noinline)) gaf_i64 k0_limit(const gaf_kernel_args *args, i
   (void)status;
   (void)b;
   const gaf_i64 i0 = b; (void)i0;
-  gaf_i64 most = 1;
   for (gaf_i64 r = 0; r < rows; ++r) {
     const gaf_i64 m = m0 + r;
     (void)m;
     const gaf_i64 i1 = m; (void)i1;
-    gaf_i64 end = 16;
-    if ((i1 + 1) < end) end = (i1 + 1);
-    if (end > most) most = end;
+    gaf_i64 from = 0, to = 16;
+    if ((i1 + 1) < to) to = (i1 + 1);
+    if (from >= to) continue;
+    if (from < low) low = from;
+    if (to > high) high = to;
   }
-  return most;
+  if (low >= high) low = 0, high = 1;
 }
 static __attribute__((noinline)) void k0_softmax(const gaf_kernel_args *args, int &status, gaf_i64 b, gaf_i64 m0, gaf_i64 rows, gaf_i64 t0, gaf_i64 cols, float *scores, float *sums, float *tops, float *totals, int first) {
   const float *__restrict b0 = (const float *)args->operands[0];
@@ -774,8 +780,8 @@ static void k0_share(const gaf_kernel_args *args, int &status, float *shared, fl
   float *const own_value = own + 672; (void)own_value;
   const float *key = own_key;
   const float *value = nullptr;
-  gaf_i64 head = -1, finite = 0;
-  (void)finite; (void)shared;
+  gaf_i64 head = -1, first_odd = 0, last_odd = 0;
+  (void)first_odd; (void)last_odd; (void)shared;
   for (gaf_i64 unit = 2ll * tid / nt; unit < 2ll * (tid + 1) / nt; ++unit) {
     const gaf_i64 b = unit / 1, block = unit % 1 / 1;
     const gaf_i64 m0 = block * 16;
@@ -783,13 +789,14 @@ static void k0_share(const gaf_kernel_args *args, int &status, float *shared, fl
     if (b != head) {
       k0_key(args, status, b, own_key);
       value = k0_value_at(args, status, b);
-      finite = k0_finite(args, status, b);
+      k0_finite(args, status, b, first_odd, last_odd);
       head = b;
     }
     k0_query(args, status, b, m0, rows, query);
-    gaf_i64 end = k0_limit(args, status, b, m0, rows);
-    if (end < finite) end = finite;
-    k0_keys(args, status, b, m0, rows, 0, end, query, key, value, scores, sums, tops, totals);
+    gaf_i64 low = first_odd, end = last_odd;
+    k0_sight(args, status, b, m0, rows, low, end);
+    const gaf_i64 begin = low / 8 * 8;
+    k0_keys(args, status, b, m0, rows, begin, end, query, key, value, scores, sums, tops, totals);
     k0_after(args, status, b, m0, rows, sums, totals);
   }
 }

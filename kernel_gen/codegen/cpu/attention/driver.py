@@ -119,8 +119,8 @@ static void {f.symbol}_share(const gaf_kernel_args *args, int &status, {s} *shar
 {self._places()}
   const {self._type(self.key)} *key = {"nullptr" if self.key else "own_key"};
   const {self._type(self.value)} *value = {"nullptr" if self.value else "own_value"};
-  gaf_i64 head = -1, finite = 0;
-  (void)finite; (void)shared;
+  gaf_i64 head = -1, first_odd = 0, last_odd = 0;
+  (void)first_odd; (void)last_odd; (void)shared;
   for (gaf_i64 unit = {units}ll * tid / nt; unit < {units}ll * (tid + 1) / nt; ++unit) {{
     const gaf_i64 b = unit / {inner}, block = unit % {inner} / {t.splits};
     const gaf_i64 m0 = block * {t.rows};
@@ -130,7 +130,7 @@ static void {f.symbol}_share(const gaf_kernel_args *args, int &status, {s} *shar
       head = b;
     }}
     {f.symbol}_query(args, status, b, m0, rows, query);
-{self._end()}
+{self._sight()}
 {self._run()}
   }}
 }}"""
@@ -165,16 +165,18 @@ static void {f.symbol}_share(const gaf_kernel_args *args, int &status, {s} *shar
             else:
                 lines.append(f"      {name} = {f.symbol}_{name}_at(args, status, b);")
         if f.problem.limits:
-            lines.append(f"      finite = {f.symbol}_finite(args, status, b);")
+            lines.append(f"      {f.symbol}_finite(args, status, b, first_odd, last_odd);")
         return "\n".join(lines)
 
-    def _end(self) -> str:
-        f, t = self.frame, self.frame.problem.t
+    def _sight(self) -> str:
+        """Declares the keys [begin, end) of a block of rows; a panel of keys begins there."""
+        f, t = self.frame, self.frame.tiling
         if not f.problem.limits:
-            return f"    const gaf_i64 end = {t};"
+            return f"    const gaf_i64 begin = 0, end = {f.problem.t};"
         return (
-            f"    gaf_i64 end = {f.symbol}_limit(args, status, b, m0, rows);\n"
-            f"    if (end < finite) end = finite;"
+            "    gaf_i64 low = first_odd, end = last_odd;\n"
+            f"    {f.symbol}_sight(args, status, b, m0, rows, low, end);\n"
+            f"    const gaf_i64 begin = low / {t.nr} * {t.nr};"
         )
 
     def _run(self) -> str:
@@ -183,14 +185,15 @@ static void {f.symbol}_share(const gaf_kernel_args *args, int &status, {s} *shar
         tail = "query, key, value, scores, "
         if t.splits == 1:
             return (
-                f"{head}0, end, {tail}sums, tops, totals);\n"
+                f"{head}begin, end, {tail}sums, tops, totals);\n"
                 f"    {f.symbol}_after(args, status, b, m0, rows, sums, totals);"
             )
         parts = self._parts
         return (
-            f"    const gaf_i64 part = unit % {t.splits}, tiles = (end + {t.nr - 1}) / {t.nr};\n"
-            f"    const gaf_i64 from = tiles * part / {t.splits} * {t.nr};\n"
-            f"    const gaf_i64 to = tiles * (part + 1) / {t.splits} * {t.nr};\n"
+            f"    const gaf_i64 part = unit % {t.splits};\n"
+            f"    const gaf_i64 tiles = (end - begin + {t.nr - 1}) / {t.nr};\n"
+            f"    const gaf_i64 from = begin + tiles * part / {t.splits} * {t.nr};\n"
+            f"    const gaf_i64 to = begin + tiles * (part + 1) / {t.splits} * {t.nr};\n"
             f"    {f.scalar} *const place = shared + unit * {parts.unit}ll;\n"
             f"{head}from, to < end ? to : end, {tail}place, place + {parts.sums},"
             f" place + {parts.sums + parts.tops});"

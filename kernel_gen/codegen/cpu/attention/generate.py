@@ -9,10 +9,8 @@ from kernel_gen.codegen.cpu.attention.driver import Driver
 from kernel_gen.codegen.cpu.attention.frame import Frame
 from kernel_gen.codegen.cpu.attention.operands import (
     InPlace,
-    finite_function,
     key_function,
     key_in_place,
-    limit_function,
     place_function,
     query_function,
     value_function,
@@ -20,6 +18,7 @@ from kernel_gen.codegen.cpu.attention.operands import (
 )
 from kernel_gen.codegen.cpu.attention.problem import Problem
 from kernel_gen.codegen.cpu.attention.scratch import scratch, shared_elems
+from kernel_gen.codegen.cpu.attention.sight import finite_function, sight_function
 from kernel_gen.codegen.cpu.attention.softmax import softmax_function
 from kernel_gen.codegen.cpu.attention.tiling import Operand, Tiling
 from kernel_gen.codegen.cpu.frame import entry_point
@@ -65,7 +64,7 @@ def _functions(frame: Frame, key: InPlace | None, value: InPlace | None) -> list
         value_function(frame) if value is None else place_function(frame, "value_at", value)
     )
     if frame.problem.limits:
-        found += [finite_function(frame), limit_function(frame)]
+        found += [finite_function(frame), sight_function(frame)]
     return [*found, softmax_function(frame), after_function(frame)]
 
 

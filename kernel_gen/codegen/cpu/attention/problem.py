@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernel_gen.codegen.cpu.attention.visible import Limit, limits
+from kernel_gen.codegen.cpu.attention.visible import Limit, constant, limits
 from kernel_gen.codegen.cpu.axes import elems
 from kernel_gen.codegen.flat.linear import FlatNest, flatten
 from kernel_gen.codegen.flat.phases import closure, reductions, store_axes
@@ -142,15 +142,6 @@ def _empties(nest: FlatNest, body: tuple[int, ...], top: int) -> bool:
 def _operands(nest: FlatNest, position: int, op: str) -> tuple[int, ...] | None:
     statement = nest.statements[position]
     return statement.args if isinstance(statement, Compute) and statement.op == op else None
-
-
-def constant(nest: FlatNest, position: int) -> float | None:
-    """The number that a statement is, None if it is none."""
-    statement = nest.statements[position]
-    if not isinstance(statement, Compute) or statement.op != "const":
-        return None
-    value = dict(statement.attrs)["value"]
-    return float(value) if isinstance(value, bool | int | float) else None
 
 
 def _problem(
