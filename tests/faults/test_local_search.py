@@ -222,7 +222,7 @@ def test_a_stop_is_stored_at_once_and_leaves_the_jobs_of_others_alone(tmp_path: 
             mine = own.create(request, key)
             assert store.queue.claim("me", job_id=mine.id) is not None
             stop.set()
-            end = time.monotonic() + 30
+            end = time.monotonic() + 60
             while not store.jobs.get(mine.id).cancel_requested:
                 assert time.monotonic() < end
                 time.sleep(0.02)

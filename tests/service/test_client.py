@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from kernel_gen.runtime.requires import this_process
 from kernel_gen.runtime.trust import Signer, Trust
 from tests.fixtures import samples
 from tests.fixtures.server import Service
+from tests.fixtures.waits import Waits
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_submit_wait_and_look_up(client: Client, sqlite_service: Service) -> Non
         job.wait(timeout=0.1)
     driver = threading.Thread(target=finish, args=(sqlite_service, plan))
     driver.start()
-    assert job.wait(timeout=20) == plan
+    assert job.wait(timeout=60) == plan
     driver.join()
     assert job.state is JobState.DONE
     assert client.lookup(plan.key) == client.lookup(str(plan.key)) == plan
@@ -169,13 +169,15 @@ def test_a_file_of_graph_json_is_submitted(client: Client, tmp_path: Path) -> No
     assert client.submit(path).details["graph"] == samples.graph().digest
 
 
-def test_a_service_that_is_away_is_noticed_within_three_seconds() -> None:
+def test_a_service_that_is_away_is_noticed_within_three_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = Waits(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    began = time.monotonic()
     with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(Unavailable, match="reached"):
         client.devices()
-    assert time.monotonic() - began < 10  # 3 s, and slack for a busy machine
+    assert 0.0 < waits.seconds <= 3.0
 
 
 def flaky(answers: list[Callable[[], httpx2.Response]]) -> httpx2.MockTransport:

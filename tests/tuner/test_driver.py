@@ -98,7 +98,7 @@ def test_a_driver_cancels_finishes_and_gives_back(store: Store, drivers: Drivers
     driver = drivers.start()
     _cancel_in_mid_job(store)
     _run_to_the_end(store)
-    wait_for(lambda: store.devices.list()[0].state == "idle", 10)
+    wait_for(lambda: store.devices.list()[0].state == "idle")
     job = submit(store, seconds=600.0, elems=1 << 17)
     wait_for(lambda: store.trials.tally(job.id).total() > 4)
     driver.send_signal(signal.SIGTERM)
@@ -108,14 +108,14 @@ def test_a_driver_cancels_finishes_and_gives_back(store: Store, drivers: Drivers
     assert released.attempts == 0
     assert released.spent_seconds > 0
     assert store.devices.list() == []
-    wait_for(lambda: drivers.alive() == [], 15)
+    wait_for(lambda: drivers.alive() == [])
 
 
 def _cancel_in_mid_job(store: Store) -> None:
     job = submit(store, seconds=600.0, elems=1 << 16)
     wait_for(lambda: store.trials.tally(job.id).total() > 4)
     store.jobs.cancel(job.id)
-    wait_for(lambda: store.jobs.get(job.id).state.is_terminal, 30)
+    wait_for(lambda: store.jobs.get(job.id).state.is_terminal)
     assert store.jobs.get(job.id).state is JobState.CANCELLED
     assert store.trials.tally(job.id).total() > 4
 
@@ -136,7 +136,7 @@ def test_a_killed_driver_loses_nothing_and_another_goes_on(store: Store, drivers
     first.kill()
     first.wait()
     kept = store.trials.of_job(job.id)
-    wait_for(lambda: drivers.alive() == [], 30)
+    wait_for(lambda: drivers.alive() == [])
     expire_leases(store)
     second = drivers.start()
     wait_for(lambda: store.jobs.get(job.id).state.is_terminal)

@@ -37,7 +37,7 @@ def test_a_killed_actor_is_replaced_and_takes_its_children_along(ray_device: Ray
     os.kill(actor, signal.SIGKILL)
     assert works(ray_device)
     assert ray_device.actor_pid != actor
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while psutil.pid_exists(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not psutil.pid_exists(child)
@@ -62,7 +62,7 @@ def test_a_call_that_lasts_is_given_up_with_its_actor_when_the_job_is(
     ray_device.watch(lambda: None)
     assert works(ray_device)
     assert ray_device.actor_pid not in pids
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(psutil.pid_exists, pids))

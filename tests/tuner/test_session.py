@@ -171,8 +171,8 @@ def test_a_long_search_runs_whole_programs_early() -> None:
         return steady_times()(group, template, point)
 
     archive, device = MemoryArchive(), ReplayDevice(TARGET, slowly)
-    subject = assignment(TARGET, seconds=4.0)
-    Session(subject, device, archive, first_leg_seconds=0.2).run()
+    subject = assignment(TARGET, seconds=120.0, trials=30)
+    Session(subject, device, archive, first_leg_seconds=0.05).run()
     phases = [(kind, data.get("phase")) for kind, data in archive.events]
     first = phases.index(("cover", None))
     assert ("progress", "tune-groups") in phases[first:]
