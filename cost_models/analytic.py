@@ -1,13 +1,15 @@
 """An analytic model of a CPU kernel: the larger of its memory time and its arithmetic time.
 
 After the roofline model (Williams, Waterman, Patterson 2009), with a bandwidth per cache level and
-a throughput per op. Good for ranking groups; it does not see registers or instruction latency.
+a throughput per op. Good for ranking groups. Of schedules it sees what `decided` tells; those of
+products have a model of their own (`cost_models.product`).
 """
 
 from __future__ import annotations
 
 import math
 
+from cost_models.decided import Decided, decided
 from cost_models.machine import Machine
 from cost_models.op_costs import (
     BROADCAST_LOAD,
@@ -16,7 +18,6 @@ from cost_models.op_costs import (
     vector_cycles,
 )
 from cost_models.product.model import product_us
-from cost_models.sharing import threads_of
 from kernel_gen.codegen.cpu.matmul.tiling import NAME as MATMUL
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import (
@@ -34,6 +35,10 @@ from kernel_gen.ir.loopnest import (
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
+# A store past the caches spares its line's read: copies of 41 GB/s (see `Machine`) moved 55 to 61.
+_STREAMED = 0.4
+_LATENCY = 4.0  # cycles that each addition to the same sum waits (Agner Fog, Instruction tables)
+
 
 class AnalyticModel:
     """The cost model that needs no data."""
@@ -48,20 +53,13 @@ class AnalyticModel:
         what their decisions make of it (`cost_models.product`)."""
         if schedule is not None and schedule.template == MATMUL:
             return product_us(nest, schedule, target, self._machine)
-        threads = threads_of(schedule, target)
+        said = decided(nest, schedule, target)
         work = _Work(nest, target, self._machine)
-        memory = work.memory_us(threads, fewer_passes=_one_pass(schedule))
+        memory = work.memory_us(said)
         packed = schedule is None or schedule.template != "loops"
-        arithmetic = work.arithmetic_us(packed=packed) / threads
-        serial = self._machine.call_us + (self._machine.fork_us if threads > 1 else 0.0)
+        arithmetic = work.arithmetic_us(said, packed=packed) / said.threads
+        serial = self._machine.call_us + (self._machine.fork_us if said.threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
-
-
-def _one_pass(schedule: Schedule | None) -> bool:
-    """Whether a schedule takes the mean and the deviations from it together."""
-    return schedule is not None and any(
-        ("value", 1) in decision.args for decision in schedule.find("passes")
-    )
 
 
 class _Work:
@@ -91,39 +89,42 @@ class _Work:
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def memory_us(self, threads: int, *, fewer_passes: bool = False) -> float:
-        """Time to move what the nest touches at the rate of the cache level that holds it.
-        `fewer_passes`: variances take one."""
-        footprint = self._footprint()
-        moved = footprint * max(self._passes() - fewer_passes, 1)
+    def memory_us(self, said: Decided) -> float:
+        """Time to move what the nest touches at the rate of the cache level that holds it, and what
+        is streamed past the caches at that of memory."""
+        read, written, streamed = self._bytes(said.streamed)
+        read *= max(self._passes() - said.one_pass, 1)
         machine, target = self._machine, self._target
-        if footprint <= target.l2_bytes * threads * 0.75:
-            rate = machine.l2_gb_s_core * threads
+        footprint = read + written + streamed
+        if footprint <= target.l2_bytes * said.threads * 0.75:
+            rate = machine.l2_gb_s_core * said.threads
         elif footprint <= target.l3_bytes * 0.75:
             rate = machine.l3_gb_s
         else:
             rate = machine.memory_gb_s
-        return moved / rate / 1e3
+        past = _STREAMED * streamed / machine.memory_gb_s
+        return ((read + written) / rate + past) / 1e3
 
-    def _footprint(self) -> float:
-        """Bytes touched, each once; what is written is read by the cache as well."""
-        total = 0.0
+    def _bytes(self, streamed: frozenset[int]) -> tuple[float, float, float]:
+        """Bytes read, written and streamed, each once."""
+        read = written = past = 0.0
         for number, buffer in enumerate(self._nest.buffers):
             size = buffer.type.dtype.bytes
-            reads = [
-                self._points(frozenset().union(*(i.axes() for i in s.index)))
-                for s in self._nest.statements
-                if isinstance(s, Load) and s.buffer == number
-            ]
             elems = math.prod(
                 d if isinstance(d, int) else self._machine.symbolic_extent
                 for d in buffer.type.shape
             )
-            if buffer.role is BufferRole.OUTPUT:
-                total += elems * size
+            if buffer.role is not BufferRole.OUTPUT:
+                read += min(self._points_read(number), elems) * size
+            elif number in streamed:
+                past += elems * size
             else:
-                total += min(sum(reads), elems) * size
-        return total
+                written += elems * size
+        return read, written, past
+
+    def _points_read(self, buffer: int) -> int:
+        loads = [s for s in self._nest.statements if isinstance(s, Load) and s.buffer == buffer]
+        return sum(self._points(frozenset().union(*(i.axes() for i in s.index))) for s in loads)
 
     def _passes(self) -> int:
         """How often a row passes through the cache: once if it stays in L2 between stages."""
@@ -143,9 +144,9 @@ class _Work:
 
     # -- arithmetic -----------------------------------------------------------------------------
 
-    def arithmetic_us(self, *, packed: bool) -> float:
+    def arithmetic_us(self, said: Decided, *, packed: bool) -> float:
         """Time of all statements on one core; products in packed tiles or by plain loops."""
-        cycles = products = 0.0
+        cycles = products = waited = 0.0  # the latter for sums, each of which waits for itself
         packed_at_load = self._packed_at_load() if packed else frozenset()
         for number, statement in enumerate(self._nest.statements):
             if number in packed_at_load:
@@ -158,11 +159,12 @@ class _Work:
             elif isinstance(statement, Reduce):
                 points = self._points(live | frozenset(statement.axes))
                 cycles += points / self._lanes(statement.dtype) * 0.5
+                waited += points / self._lanes(statement.dtype) * _LATENCY / said.sums
             else:
                 cycles += self._points(live) * self._cycles(statement, live)
         machine = self._machine
         rate = machine.product_efficiency if packed else machine.plain_loop_efficiency
-        busy = cycles / machine.loop_efficiency + products / rate
+        busy = max(cycles / machine.loop_efficiency, waited) + products / rate
         return busy / machine.clock_ghz / 1e3
 
     def _packed_at_load(self) -> frozenset[int]:

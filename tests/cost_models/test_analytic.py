@@ -108,3 +108,28 @@ def test_constants_of_products_are_packed_before_any_call():
         return predict(lowered.nest)
 
     assert product(InputKind.PARAMETER) < 0.5 * product(InputKind.USER)
+
+
+def chosen(**values):
+    """A schedule of one choice per decision."""
+    return Schedule(
+        "any",
+        tuple(
+            Decision(kind.replace("_", "-"), attrs(parameter=kind, value=value))
+            for kind, value in values.items()
+        ),
+    )
+
+
+def test_stores_past_the_caches_pay_beyond_them():
+    beyond, within = nest_of(relu, (8192, 4096)), nest_of(relu, (256, 256))
+    assert predict(beyond, chosen(stream_store=1)) < 0.8 * predict(beyond, chosen(stream_store=0))
+    assert predict(within, chosen(stream_store=1)) >= predict(within, chosen(stream_store=0))
+    assert predict(beyond, chosen(stream_store=2)) == predict(beyond, chosen(stream_store=1))
+
+
+def test_few_sums_side_by_side_wait_for_each_other():
+    nest = nest_of(lambda b, x: b.op("sum", x, dims=(0,), keepdim=False), (1024, 256))
+    one, two, many = (predict(nest, chosen(rows=n, unroll=1)) for n in (1, 2, 16))
+    assert one > 1.1 * two > 1.1 * many
+    assert many == predict(nest)
