@@ -159,3 +159,15 @@ def test_the_samplers_suggestions_far_behind_the_best_come_last() -> None:
     assert len(done) == 40
     late = [cost_us_of(trial) for trial in done[8:]]
     assert sum(us <= 1.5 * 10.0 for us in late) > len(late) // 2
+
+
+def test_a_template_is_judged_by_its_best_starting_point() -> None:
+    def predict(nest: LoopNest, schedule: Schedule, target: Target) -> float:
+        return cost_us(schedule) * (4 if schedule.template == "grid" else 1)
+
+    both = [SeededTemplate("grid"), SeededTemplate("seeded")]
+    kept = NestSearch(scale_nest(), TARGET, both, predict)
+    assert {trial.template for trial in run(kept, 2)} == {"grid", "seeded"}
+    behind = [GridTemplate(), SeededTemplate("seeded")]  # 157 · 4 of one start, 13 of three
+    dropped = NestSearch(scale_nest(), TARGET, behind, predict)
+    assert {trial.template for trial in run(dropped, 30)} == {"seeded"}

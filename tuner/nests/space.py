@@ -14,7 +14,7 @@ from kernel_gen.ir.target import Target
 from kernel_gen.records import Trial
 from kernel_gen.schedule.schedule import Choice, Schedule, Space
 
-_FAR_BEHIND = 5.0  # times the best template's first guess: not worth a trial
+_FAR_BEHIND = 5.0  # times the best template's best starting point: not worth a trial
 _BEHIND = 1.5  # times another point of the same nest: errors of the model are half of that
 _WORTH_A_STEP = 0.99  # of the time before it
 
@@ -30,23 +30,20 @@ class NestSpace:
         self, nest: LoopNest, target: Target, templates: Sequence[Template], predict: Predict
     ) -> None:
         self._nest, self._target, self._predict = nest, target, predict
-        taking = self._promising(templates)
-        self._templates = {template.name: template for template in taking}
-        self.by_template: dict[str, Space] = {t.name: t.space(nest, target) for t in taking}
+        taking = {t.name: t for t in templates if t.refuse(nest, target) is None}
+        self._templates = taking
+        self.by_template: dict[str, Space] = {n: t.space(nest, target) for n, t in taking.items()}
+        for name in self._far_behind():
+            del taking[name], self.by_template[name]
 
-    def _promising(self, templates: Sequence[Template]) -> list[Template]:
-        """Templates that take the nest, without those that the model sees far behind."""
-        nest, target = self._nest, self._target
-        taking = [t for t in templates if t.refuse(nest, target) is None]
-        first = {t.name: self._first_guess_us(t) for t in taking}
-        limit = _FAR_BEHIND * min(first.values(), default=math.inf)
-        return [t for t in taking if first[t.name] <= limit]
-
-    def _first_guess_us(self, template: Template) -> float:
-        """Prediction for the template's first seed."""
-        seed = dict(template.space(self._nest, self._target).seeds[0])
-        made = template.schedule(self._nest, self._target, seed)
-        return math.inf if isinstance(made, Refusal) else self.predicted_us(made)
+    def _far_behind(self) -> list[str]:
+        """Templates whose starting points the model sees far behind another one's."""
+        best = {
+            name: min(self._spot_us((name, tuple(seed))) for seed in space.seeds)
+            for name, space in self.by_template.items()
+        }
+        limit = _FAR_BEHIND * min(best.values(), default=math.inf)
+        return [name for name, us in best.items() if us > limit]
 
     @property
     def size(self) -> int:
