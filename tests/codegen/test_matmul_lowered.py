@@ -226,7 +226,8 @@ def test_a_depth_of_several_axes_is_cut_at_its_outermost(
     bench: Bench, program: Callable[[_Program], LoopNest]
 ) -> None:
     nest = program(_Program())
-    seeds = [dict(seed) for seed in TEMPLATE.space(nest, bench.target).seeds]
+    found = (dict(seed) for seed in TEMPLATE.space(nest, bench.target).seeds)
+    seeds = [seed for seed in found if seed["left"] != "pointers"]  # they are of whole rows
     points = [
         {**seed, "split": "depth", "parts": parts, "kc": kc, "threads": "all"}
         for seed, parts, kc in ((seeds[0], 1, 8), (seeds[0], 3, 512), (seeds[-1], 2, 16))

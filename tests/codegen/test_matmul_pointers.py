@@ -32,8 +32,15 @@ POINTS: list[dict[str, Choice]] = [
 ]
 
 
-def image(shape: tuple[int, ...], weight: tuple[int, ...], dtype: DType, **how: object) -> Graph:
-    """A convolution with a bias, channels innermost."""
+def image(
+    shape: tuple[int, ...],
+    weight: tuple[int, ...],
+    dtype: DType,
+    *,
+    last: bool = True,
+    **how: object,
+) -> Graph:
+    """A convolution with a bias, channels of the image innermost, and of the result if `last`."""
     b = GraphBuilder()
     x = b.input(tensor(*shape, dtype=dtype))
     w = b.input(tensor(*weight, dtype=dtype), InputKind.PARAMETER)
@@ -42,7 +49,7 @@ def image(shape: tuple[int, ...], weight: tuple[int, ...], dtype: DType, **how: 
     b.output(y)
     graph = b.build()
     values = list(graph.values)
-    for value in (x, y):
+    for value in (x, y) if last else (x,):
         values[value] = innermost(graph.type_of(value), 1)
     return dataclasses.replace(graph, values=tuple(values))
 
@@ -51,6 +58,7 @@ CASES = {
     "padded": image((4, 11, 5, 6), (18, 11, 3, 3), DType.F32, padding=(1, 1)),
     "apart": image((2, 9, 9, 8), (5, 9, 2, 3), DType.F32, padding=(2, 3), dilation=(3, 2)),
     "strided": image((3, 8, 6, 7), (20, 8, 3, 3), DType.F64, padding=(1, 1), stride=(2, 2)),
+    "result not": image((4, 11, 5, 6), (18, 11, 3, 3), DType.F32, last=False, padding=(1, 1)),
     "some elements": image((2, 12, 7, 5), (9, 12, 1, 1), DType.F32, stride=(2, 2)),
 }
 

@@ -183,6 +183,49 @@ def test_a_single_convolution_keeps_the_callers_layout():
     assert all(type_.strides is None for type_ in program.values)
 
 
+def test_windows_over_many_channels_are_read_from_a_copy_with_channels_innermost():
+    module = torch.nn.Sequential(torch.nn.Conv2d(16, 8, 3), torch.nn.ReLU())
+    x = torch.randn(2, 16, 6, 7)
+    captured, program = ruled(module, x)
+    copy, convolution, relu = program.nodes
+    assert (copy.op, convolution.op, relu.op) == ("reshape", "convolution", "relu")
+    assert program.type_of(copy.output).strides == (16 * 6 * 7, 1, 16 * 7, 16)
+    assert program.type_of(convolution.output).strides == (8 * 4 * 5, 1, 8 * 5, 8)
+    assert program.type_of(relu.output).strides is None
+    with torch.no_grad():
+        torch.testing.assert_close(results(captured, program, module, x), module(x))
+
+
+def test_an_image_read_by_two_convolutions_is_copied_once():
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = (torch.nn.Conv2d(16, 8, 3) for _ in range(2))
+
+        def forward(self, x):
+            return self.first(x) + self.second(x)
+
+    _, program = ruled(Two(), torch.randn(1, 16, 6, 7))
+    assert [node.op for node in program.nodes].count("reshape") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "x"),
+    [
+        (torch.nn.Conv2d(16, 8, 1), torch.randn(2, 16, 6, 7)),
+        (torch.nn.Conv2d(32, 8, 3, groups=2), torch.randn(2, 32, 6, 7)),
+        (
+            torch.nn.Conv2d(16, 8, 3),
+            torch.randn(2, 16, 6, 7).to(memory_format=torch.channels_last),
+        ),
+    ],
+    ids=["one position", "groups", "innermost already"],
+)
+def test_other_images_are_not_copied(module, x):
+    _, program = ruled(module, x)
+    assert [node.op for node in program.nodes] == ["convolution"]
+
+
 def test_both_rules_can_be_turned_off():
     off = "version: 1\nrules:\n  - {name: fold-batch-norm, action: none}\n"
     off += "  - {name: channels-last, action: none}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul.problem import Problem
 from kernel_gen.ir.target import Target
 
@@ -22,6 +23,7 @@ _KEPT_TILES = 12
 _NO_FMA = ("x86-64", "x86-64-v2")
 _BLOCKS_OF_DEPTH = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 512)
 _MAX_ROWS = 14
+_WAYS = 8  # of a first-level cache; the right operand takes some
 _MAX_VECTORS = 8
 
 
@@ -44,7 +46,7 @@ def tile_registers(target: Target) -> int:
     return 30 if registers(target) == 32 else 16
 
 
-def tiles(problem: Problem, target: Target) -> list[Tile]:
+def tiles(problem: Problem, target: Target, most_rows: int = _MAX_ROWS) -> list[Tile]:
     """Register tiles that fit, the cheapest by the model first."""
     lanes = lanes_of(problem, target)
     widest = min(_MAX_VECTORS, max(1, -(-_slab_cols(problem) // lanes)))
@@ -53,11 +55,36 @@ def tiles(problem: Problem, target: Target) -> list[Tile]:
         room -= 1  # a product on its way to its sum
     fitting = [
         Tile(rows, vectors)
-        for rows in range(1, min(_MAX_ROWS, max(problem.m, 1)) + 1)
+        for rows in range(1, min(most_rows, max(problem.m, 1)) + 1)
         for vectors in range(1, widest + 1)
         if (rows + 1) * vectors + 1 <= room
     ]
     return sorted(fitting, key=lambda tile: (_cycles(problem, target, tile), tile))[:_KEPT_TILES]
+
+
+def tile_in_place(problem: Problem, target: Target) -> Tile | None:
+    """The cheapest tile of few rows, where the cheapest of all has many: read in place, rows a
+    power of two apart meet in one set of the first-level cache."""
+    if tiles(problem, target)[0].rows <= _WAYS:
+        return None
+    return tiles(problem, target, _WAYS - 2)[0]
+
+
+def even_tile(problem: Problem, target: Target) -> Tile | None:
+    """The tile of fewest loads whose rows divide the first row axis, so that turned rows of a tile
+    are at one place in the padding, and whose vectors divide the columns."""
+    lanes = lanes_of(problem, target)
+    points, vectors = extent(problem.rows[0]), problem.inner_cols // lanes
+    fitting = [
+        Tile(r, v)
+        for r in range(2, min(_MAX_ROWS, points) + 1)
+        for v in range(1, min(_MAX_VECTORS, vectors) + 1)
+        if points % r == 0 and problem.inner_cols % (v * lanes) == 0
+        if (r + 1) * v + 1 <= tile_registers(target)
+    ]
+    return min(
+        fitting, key=lambda t: ((t.rows + t.vectors) / (t.rows * t.vectors), t), default=None
+    )
 
 
 def lanes_of(problem: Problem, target: Target) -> int:
@@ -156,6 +183,14 @@ def block_rows(problem: Problem, target: Target, tile: Tile) -> int:
 def block_rows_in_l2(problem: Problem, target: Target, tile: Tile, depth: int) -> int:
     """MC in row tiles: one block of k of the rows takes half of the second-level cache."""
     nbytes = tile.rows * depth * problem.product.dtype.bytes
+    choices = powers(-(-max(problem.m, 1) // tile.rows))
+    return max(c for c in choices if c == 1 or c * nbytes <= target.l2_bytes // 2)
+
+
+def block_rows_of_runs(problem: Problem, target: Target, tile: Tile) -> int:
+    """MC in row tiles where rows are pointed at: what one run of each of them reads takes half of
+    the second-level cache."""
+    nbytes = tile.rows * extent(problem.depth[-1]) * problem.product.dtype.bytes
     choices = powers(-(-max(problem.m, 1) // tile.rows))
     return max(c for c in choices if c == 1 or c * nbytes <= target.l2_bytes // 2)
 

@@ -240,10 +240,21 @@ def _should_swap(
     reduced = {axis for s in nest.statements if isinstance(s, Reduce) for axis in s.axes}
     if reduced:  # of the product: such reductions run along its columns
         return reduced <= set(rows)
+    if _reads_windows(nest, product):
+        return False  # they are pointed at, and their vectors would be stored in no better order
     stored = [index for store in nest.stores for index in store.index]
     along_cols = any(index.coeff(name) == 1 for index in stored for name in cols)
     along_rows = any(index.coeff(name) == 1 for index in stored for name in rows)
     return along_rows and not along_cols
+
+
+def _reads_windows(nest: LoopNest, product: Contract) -> bool:
+    """Whether the left operand is an image read in windows whose channels are innermost."""
+    load = nest.statements[product.lhs]
+    if not isinstance(load, Load) or not load.guards:
+        return False
+    guarded = {name for guard in load.guards for name in guard.index.axes()}
+    return any(load.index[-1].coeff(name) == 1 for name in product.axes if name not in guarded)
 
 
 def _holds_reduction(nest: LoopNest, root: int) -> bool:

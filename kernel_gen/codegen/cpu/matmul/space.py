@@ -36,9 +36,10 @@ Seed = tuple[tuple[str, Choice], ...]
 
 def matmul_space(problem: Problem, target: Target) -> Space:
     tiles = guess.tiles(problem, target)
+    named = {*tiles, *_tiles_in_place(problem, target)}
     row_tiles = max(-(-problem.m // min(tile.rows for tile in tiles)), 1)
     parameters = (
-        Parameter("tile", tuple(_tile_name(tile) for tile in sorted(tiles))),
+        Parameter("tile", tuple(_tile_name(tile) for tile in sorted(named))),
         Parameter("kc", guess.depths(problem)),
         Parameter("mc", guess.powers(min(row_tiles, _MOST_ROWS))),
         Parameter("nc", _NC),
@@ -58,9 +59,18 @@ def matmul_space(problem: Problem, target: Target) -> Space:
     return Space(parameters, _seeds(problem, target, tiles))
 
 
+def _tiles_in_place(problem: Problem, target: Target) -> list[guess.Tile]:
+    """Tiles for a left operand that is read in place: with turned rows, and with few."""
+    if left_modes(problem)[-1] is Operand.CALL or problem.m <= _DOT_ROWS:
+        return []
+    even = guess.even_tile(problem, target) if may_turn(problem) else None
+    found = (even, guess.tile_in_place(problem, target))
+    return [tile for tile in found if tile is not None]
+
+
 def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[Seed, ...]:
-    """The best tile, then with long sums in parts, with the other ways to read operands, split the
-    other way, and other tiles."""
+    """Tiles for reading in place; the best tile, then with long sums in parts, with the other ways
+    to read operands, split the other way, and other tiles."""
     split = _split(problem, target, tiles[0])
     other = Split.ROWS if split is Split.COLS else Split.COLS
     left = left_modes(problem)
@@ -68,6 +78,7 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
     few = problem.m <= _DOT_ROWS
     first = _seed(problem, target, tiles[0], split, left[-1], right)
     wished = [
+        *(_in_place(problem, target, tile, split) for tile in _tiles_in_place(problem, target)),
         first,
         *((_with_other_element(first),) if right is not Operand.DOT else ()),
         *_with_other_columns(problem, first, right),
@@ -151,6 +162,7 @@ def _seed(
     right: Operand,
 ) -> Seed:
     rows = min(guess.block_rows(problem, target, tile), _MOST_ROWS)
+    left = _cut(left) if split is Split.DEPTH else left
     packed = right.is_packed
     streams = right is Operand.DIRECT and problem.m <= 4 * tile.rows
     return (
@@ -187,6 +199,18 @@ def _joins(problem: Problem, target: Target, tile: guess.Tile, packed: bool) -> 
 def _turns(problem: Problem, tile: guess.Tile, left: Operand) -> bool:
     """Whether a tile's rows are at one place in the padding if they are turned."""
     return left is Operand.POINTERS and extent(problem.rows[0]) % tile.rows == 0
+
+
+def _in_place(problem: Problem, target: Target, tile: guess.Tile, split: Split) -> Seed:
+    """The left operand read in place, a block of its rows in the second-level cache."""
+    left = left_modes(problem)[-1]
+    seed = _seed(problem, target, tile, split, left, _right(problem, target, tile))
+    if dict(seed).get("walk") == "turned":
+        rows = guess.block_rows_of_runs(problem, target, tile)
+        return _with(seed, mc=min(rows, _MOST_ROWS), nc=1)
+    rows = guess.block_rows_in_l2(problem, target, tile, int(dict(seed)["kc"]))
+    cols = guess.block_cols(problem, target, tile, rows)
+    return _with(seed, mc=min(rows, _MOST_ROWS), nc=cols)
 
 
 def _depth(problem: Problem, target: Target, tile: guess.Tile, right: Operand) -> int:
@@ -234,7 +258,14 @@ def _with_parts(problem: Problem, target: Target, seed: Seed, split: Split) -> l
     """The same choices with the depth split, if it is not and may be."""
     if split is Split.DEPTH or not _offers_depth(problem, target):
         return []
-    return [_with(seed, split=str(Split.DEPTH))]
+    left = str(_cut(Operand(str(dict(seed)["left"]))))
+    straight = {"walk": _WALK[0]} if may_turn(problem) else {}
+    return [_with(seed, split=str(Split.DEPTH), left=left, **straight)]
+
+
+def _cut(left: Operand) -> Operand:
+    """How the left operand is read where the depth is split: pointers are of whole rows."""
+    return Operand.CALL if left is Operand.POINTERS else left
 
 
 def _worth_a_team(problem: Problem) -> bool:
