@@ -73,7 +73,6 @@ class Walk:
     block_cols: float
     depth: float
     steps: float
-
     tails: float
 
     @property
@@ -100,7 +99,7 @@ def walk_of(subject: Subject) -> Walk:
     p, t = subject.problem, subject.tiling
     rows, cols, depth = float(t.row_tiles(p)), float(t.col_tiles(p)), float(max(p.k, 1))
     tails = float(t.slabs(p)) if t.slab_cols(p) % t.nr else 0.0
-    products = subject.share * t.units(p)  # of those that are shared out
+    products = subject.share * max(t.units(p), 1)  # of those that are shared out
     if t.splits_depth:
         depth /= t.parts
         return Walk(products, rows, cols, rows, cols, depth, min(t.step(p), depth), tails)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import statistics
 from pathlib import Path
 
@@ -148,6 +149,11 @@ def test_the_walk_covers_all_tiles():
         tiles = found.tiling.row_tiles(found.problem) * found.tiling.col_tiles(found.problem)
         assert tiles / 2 <= walk.tiles <= tiles
         assert walk.pieces * walk.steps >= walk.depth
+
+
+@pytest.mark.parametrize("split", ["batch", "rows", "cols"])
+def test_empty_sums_have_a_price(split):
+    assert 0 < predict(product(8, 0, 8), split=split) < math.inf
 
 
 def test_a_schedule_for_a_nest_without_a_product_is_a_callers_mistake():
