@@ -57,3 +57,12 @@ def test_a_tile_fetches_what_moves_with_the_next_row_of_tiles() -> None:
         text = template.generate(nest, target, schedule, "kernel").files[0][1]
         assert text.count("__builtin_prefetch") == 2 * ahead  # x and y; rows share the bias
     assert isinstance(template.schedule(nest, target, {**point, "across": ""}), Refusal)
+
+
+def test_first_guesses_of_transposed_reads_beyond_the_cache_are_points_of_the_space() -> None:
+    b = GraphBuilder()
+    b.output(b.op("relu", b.op("permute", b.input(tensor(4096, 4096)), dims=(1, 0))))
+    space = Pointwise().space(case_of(b.build(), []).lowered.nest, host_target("x86-64"))
+    assert any(dict(seed)["ahead"] for seed in space.seeds)
+    for seed in space.seeds:
+        assert all(dict(seed)[p.name] in p.choices for p in space.parameters)

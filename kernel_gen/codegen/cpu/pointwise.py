@@ -31,7 +31,7 @@ from kernel_gen.ir.types import Dim
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
 
-_BLOCKS = (64, 128, 256, 1024, 4096, 16384)
+_BLOCKS = (64, 128, 256, 512, 1024, 4096, 16384)
 _ROWS = (1, 2, 4, 8)
 _MANY = 120  # statements whose copies for several rows keep a compiler busy
 
