@@ -147,7 +147,8 @@ def _seeds(
     ]
     points = [{**plain, "across": u, "block": 128} for u in across[:1]]
     if first_ahead(flat, target):
-        points = [{**p, "ahead": 1, "block": 512} for p in points] + points
+        fetched = [{**p, "ahead": 1, "block": 512} for p in points]
+        points = [*({**p, "stream": 1} for p in fetched), *fetched, *points]
     if len(_row_choices(flat, axes)) > 1 and window_axis(flat, along) is not None:
         points.append({**plain, "unroll": 1, "rows": 4})
     return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
