@@ -13,7 +13,7 @@ import torch
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.frontend import framework
 from kernel_gen.frontend.complex_values import parts_of
-from kernel_gen.frontend.torch_calls import convolutions, layers, layout, reductions
+from kernel_gen.frontend.torch_calls import convolutions, layers, layout, pooling_back, reductions
 from kernel_gen.frontend.torch_calls.attrs import Attrs, Call, Maker
 from kernel_gen.frontend.torch_calls.direct import DIRECT, NUMBER_RIGHT, SWAPPED
 from kernel_gen.ir.graph import Attr, Node
@@ -74,6 +74,7 @@ _MAKERS: dict[str, Maker] = {
     **reductions.MAKERS,
     **layers.MAKERS,
     **convolutions.MAKERS,
+    **pooling_back.MAKERS,
     "framework": _framework,
 }
 

@@ -30,6 +30,11 @@ from kernel_gen.ir.expand_norm import (
     expand_var,
 )
 from kernel_gen.ir.expand_pool import expand_avg_pool, expand_max_pool
+from kernel_gen.ir.expand_pool_gradient import (
+    expand_argmax_pool,
+    expand_avg_pool_gradient,
+    expand_max_pool_gradient,
+)
 from kernel_gen.ir.expand_resize import expand_resize
 from kernel_gen.ir.expand_topk import expand_argtopk, expand_topk
 from kernel_gen.ir.graph import Graph, Node
@@ -88,6 +93,9 @@ _RULES: dict[str, Expansion] = {
     "conv_weight_gradient": expand_conv_weight_gradient,
     "max_pool": expand_max_pool,
     "avg_pool": expand_avg_pool,
+    "argmax_pool": expand_argmax_pool,
+    "max_pool_gradient": expand_max_pool_gradient,
+    "avg_pool_gradient": expand_avg_pool_gradient,
     "resize": expand_resize,
     "topk": expand_topk,
     "argtopk": expand_argtopk,

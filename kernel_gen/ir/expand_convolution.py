@@ -19,7 +19,7 @@ def expand_conv_transpose(e: Emitter, call: Call, operands: Operands) -> int:
     stride, padding = call.integers("stride", 1), call.integers("padding")
     dilation, more = call.integers("dilation", 1), call.integers("output_padding")
     for d, step in enumerate(stride, 2):
-        x = _spread(e, x, d, step)
+        x = spread(e, x, d, step)
     kernel = static_shape(call.operands[1].shape[2:])
     reach = [gap * (k - 1) - cut for k, gap, cut in zip(kernel, dilation, padding, strict=True)]
     x = _bordered(e, x, reach, [r + extra for r, extra in zip(reach, more, strict=True)])
@@ -36,13 +36,13 @@ def expand_conv_transpose(e: Emitter, call: Call, operands: Operands) -> int:
     return e.cast(made, call.x.dtype)
 
 
-def _spread(e: Emitter, x: int, dim: int, step: int) -> int:
+def spread(e: Emitter, value: int, dim: int, step: int) -> int:
     """[a, b] -> [a, 0, b] for a step of 2."""
     if step == 1:
-        return x
-    shape = e.type(x).shape
+        return value
+    shape = e.type(value).shape
     (extent,) = static_shape(shape[dim : dim + 1])
-    behind = e.reshape(x, (*shape[: dim + 1], 1, *shape[dim + 1 :]))
+    behind = e.reshape(value, (*shape[: dim + 1], 1, *shape[dim + 1 :]))
     none = (0,) * len(shape)
     high = (*none[: dim + 1], step - 1, *none[dim + 1 :])
     padded = e.op("pad", behind, low=(*none, 0), high=high, value=0.0)

@@ -92,7 +92,23 @@ def _pool(call: Call) -> TensorType:
         if span < 0:
             call.fail("the kernel is larger than the padded input")
         found.append(span // s + 1)
-    return TensorType(call.x.dtype, (*call.x.shape[: -len(kernel)], *found))
+    made = DType.I64 if call.op == "argmax_pool" else call.x.dtype
+    return TensorType(made, (*call.x.shape[: -len(kernel)], *found))
+
+
+def _pool_gradient(call: Call) -> TensorType:
+    """The gradient of an `image`, of the dimensions that are pooled, from that of its windows."""
+    _need_float(call)
+    image = call.integers("image", 1)
+    if len(image) > call.x.rank:
+        call.fail("image needs one extent per pooled dimension")
+    found = TensorType(call.x.dtype, (*call.x.shape[: -len(image)], *image))
+    settings = {key: value for key, value in call.attrs.items() if key != "image"}
+    if not image or _pool(Call("max_pool", (found,), settings)).shape != call.x.shape:
+        call.fail("the gradient must have the shape of the pooled image")
+    if len(call.operands) == 2 and call.operands[1] != TensorType(DType.I64, call.x.shape):
+        call.fail("positions are i64, one for each window")
+    return found
 
 
 def _topk(call: Call) -> TensorType:
@@ -222,6 +238,9 @@ COMPOSITE_RULES: dict[str, Callable[[Call], TensorType]] = {
     "conv_weight_gradient": infer_conv_weight_gradient,
     "max_pool": _pool,
     "avg_pool": _pool,
+    "argmax_pool": _pool,
+    "max_pool_gradient": _pool_gradient,
+    "avg_pool_gradient": _pool_gradient,
     "resize": infer_resize,
     "topk": _topk,
     "argtopk": _topk,

@@ -133,6 +133,15 @@ OPS: dict[str, OpSpec] = {
     # windows over the last dims; low and high: -inf or 0 around the image, counted in the mean
     **_specs(OpKind.COMPOSITE, 1, "max_pool", "kernel", "stride", "low", "high", "dilation"),
     **_specs(OpKind.COMPOSITE, 1, "avg_pool", "kernel", "stride", "low", "high"),
+    # flat places in the image of what max_pool takes; gradients of the image from the result's
+    **_specs(OpKind.COMPOSITE, 1, "argmax_pool", "kernel", "stride", "low", "high", "dilation"),
+    **_specs(
+        OpKind.COMPOSITE,
+        2,
+        "max_pool_gradient",
+        *("image", "kernel", "stride", "low", "high", "dilation"),
+    ),
+    **_specs(OpKind.COMPOSITE, 1, "avg_pool_gradient", "image", "kernel", "stride", "low", "high"),
     # the last dims become `sizes`; mode "linear" or "cubic"; scales are the caller's, 0: none given
     **_specs(OpKind.COMPOSITE, 1, "resize", "sizes", "scales", "mode", "align"),
     # the k largest along dim, the largest first; the positions (i64) of the same

@@ -156,7 +156,7 @@ BACKWARD: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
         (IMAGE, noise(6, 2, 3, 2), noise(6)),
     ),
     "depthwise": (lambda *a: _conv(*a, groups=4), (IMAGE, noise(4, 1, 3, 3), noise(4))),
-    "line": (lambda *a: _conv(*a, padding="same"), (noise(2, 4, 9), noise(6, 4, 4), noise(6))),
+    "line": (lambda *a: _conv(*a, padding="same"), (noise(2, 4, 9), noise(6, 4, 3), noise(6))),
     "volume": (
         lambda *a: _conv(*a, stride=2),
         (noise(1, 2, 5, 4, 3), noise(3, 2, 2, 3, 2), noise(3)),
@@ -185,14 +185,12 @@ def test_uneven_windows_stay_with_torch() -> None:
         return (
             F.adaptive_avg_pool2d(x, 4),
             F.avg_pool2d(x, 3, padding=1, count_include_pad=False),
-            *F.max_pool2d(x, 2, return_indices=True),
         )
 
     captured = assert_as_eager(program, (noise(1, 3, 6, 6),))
     assert [str(t).split(".")[1] for t in targets(captured)] == [
         "adaptive_avg_pool2d",
         "avg_pool2d",
-        "max_pool2d_with_indices",
     ]
 
 
@@ -214,6 +212,63 @@ POOLS: dict[str, Callable[[Tensor], Tensor]] = {
 def test_pooling_over_windows(name: str) -> None:
     captured = assert_as_eager(POOLS[name], (noise(2, 3, 8, 10),), exact=False)
     assert ops(captured)["max_pool"] + ops(captured)["avg_pool"] == 1
+    assert not targets(captured)
+
+
+def _special_image() -> Tensor:
+    image = noise(2, 3, 9, 10)
+    image[0, 0, 2, 3], image[0, 1, 4, 4] = float("nan"), float("inf")
+    image[1, 0], image[1, 1], image[1, 2, 3:5, 3:5] = -float("inf"), 1.0, float("nan")
+    return image
+
+
+WINDOWS: list[dict[str, Any]] = [
+    {"kernel_size": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": (3, 2), "stride": (1, 2), "padding": (1, 0), "dilation": (2, 3)},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True},
+    {"kernel_size": 2, "stride": 3},
+]
+
+
+@pytest.mark.parametrize("settings", WINDOWS, ids=str)
+def test_positions_of_largest_elements_and_the_way_back(settings: dict[str, Any]) -> None:
+    """The last NaN of a window wins, and the first of equals."""
+
+    def largest(x: Tensor) -> Tensor:
+        return F.max_pool2d(x, **settings)
+
+    captured = assert_as_eager(
+        lambda x: F.max_pool2d(x, return_indices=True, **settings), (_special_image(),)
+    )
+    assert ops(captured) == {"max_pool": 1, "argmax_pool": 1}
+    x = noise(2, 3, 9, 10)
+    for image in (x, x.bfloat16()):
+        given = noise(*largest(x).shape).to(image.dtype)
+        captured = assert_as_eager(
+            lambda x, g: torch.func.vjp(largest, x)[1](g), (image, given), exact=False
+        )
+        assert ops(captured) == {"argmax_pool": 1, "max_pool_gradient": 1}
+
+
+MEANS: dict[str, Callable[[Tensor], Tensor]] = {
+    "windows": lambda x: F.avg_pool2d(x, 2),
+    "overlapping": lambda x: F.avg_pool2d(x, 3, 2, 1),
+    "apart": lambda x: F.avg_pool2d(x, 2, 3),
+    "volume": lambda x: F.avg_pool3d(x[None], 2, 2, 1),
+    "to a point": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "to equal windows": lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MEANS))
+def test_gradients_of_means(name: str) -> None:
+    x = noise(2, 3, 9, 10)
+
+    def program(x: Tensor, given: Tensor) -> Any:
+        return torch.func.vjp(MEANS[name], x)[1](given)
+
+    captured = assert_as_eager(program, (x, noise(*MEANS[name](x).shape)), exact=False)
     assert not targets(captured)
 
 
@@ -242,6 +297,23 @@ def test_attention_is_one_node(name: str) -> None:
     captured = assert_as_eager(function, args)
     assert ops(captured)["attention"] == 1
     assert not targets(captured)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("how", ["plain", "causal", "masked"])
+def test_gradients_of_attention(how: str, dtype: torch.dtype) -> None:
+    def program(*args: Tensor) -> Any:
+        *operands, mask, given = args
+
+        def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            added = mask if how == "masked" else None
+            return F.scaled_dot_product_attention(q, k, v, added, is_causal=how == "causal")
+
+        return torch.func.vjp(attention, *operands)[1](given)
+
+    shapes = (*(((2, 4, 5, 8),) * 3), (2, 1, 5, 5), (2, 4, 5, 8))
+    captured = assert_as_eager(program, [noise(*s).to(dtype) for s in shapes], exact=False)
+    assert all("backward" not in str(target) for target in targets(captured))
 
 
 def test_attention_with_dropout_is_random() -> None:

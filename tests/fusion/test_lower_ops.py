@@ -63,6 +63,14 @@ COMPOSITES = {
             "groups": 2,
         },
     ),
+    "argmax_pool": (
+        (tensor(2, 3, 7, 8),),
+        {"kernel": (3, 2), "stride": (2, 1), "low": (1, 0), "high": (1, 1), "dilation": (1, 2)},
+    ),
+    "avg_pool_gradient": (
+        (tensor(2, 3, 4, 7),),
+        {"image": (7, 8), "kernel": (3, 2), "stride": (2, 1), "low": (1, 0), "high": (1, 0)},
+    ),
     "resize": (
         (tensor(2, 3, 4, 5),),
         {"sizes": (6, 9), "scales": (1.5, 0.0), "mode": "linear", "align": False},

@@ -198,6 +198,32 @@ def _avg_pool(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tens
     return function(F.pad(operands[0], _amounts(attrs)), kernel, stride)
 
 
+def _argmax_pool(x: torch.Tensor, attrs: Attributes) -> torch.Tensor:
+    return F.max_pool2d(
+        x, attrs["kernel"], attrs["stride"], attrs["low"], attrs["dilation"], return_indices=True
+    )[1]
+
+
+def _max_pool_gradient(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
+    gradient, places = operands
+    return torch.ops.aten.max_pool2d_with_indices_backward(
+        gradient, _image(gradient, attrs), attrs["kernel"], attrs["stride"], attrs["low"],
+        attrs["dilation"], False, places,
+    )  # fmt: skip
+
+
+def _avg_pool_gradient(operands: Sequence[torch.Tensor], attrs: Attributes) -> torch.Tensor:
+    (gradient,) = operands
+    return torch.ops.aten.avg_pool2d_backward(
+        gradient, _image(gradient, attrs), attrs["kernel"], attrs["stride"], attrs["low"],
+        False, True, None,
+    )  # fmt: skip
+
+
+def _image(gradient: torch.Tensor, attrs: Attributes) -> torch.Tensor:
+    return gradient.new_zeros((*gradient.shape[:2], *attrs["image"]))
+
+
 def _amounts(attrs: Attributes) -> list[int]:
     """As F.pad takes them: the last dimension first."""
     pairs = zip(reversed(attrs["low"]), reversed(attrs["high"]), strict=True)
@@ -284,6 +310,9 @@ _SPECIAL: dict[str, Callable[[Sequence[torch.Tensor], Attributes], torch.Tensor]
     "mean": lambda x, a: x[0].mean(a["dims"], keepdim=a["keepdim"]) if a["dims"] else x[0],
     "var": lambda x, a: _spread(torch.var, x[0], a),
     "std": lambda x, a: _spread(torch.std, x[0], a),
+    "argmax_pool": lambda x, a: _argmax_pool(x[0], a),
+    "max_pool_gradient": _max_pool_gradient,
+    "avg_pool_gradient": _avg_pool_gradient,
     "resize": lambda x, a: _resize(x[0], a),
     "topk": lambda x, a: _topk(x[0], a)[0],
     "argtopk": lambda x, a: _topk(x[0], a)[1],

@@ -89,6 +89,22 @@ def _pools() -> list[Case]:
         Case("max_pool", ((2, 3, 9),), {**line, "dilation": [2]}),
         Case("avg_pool", ((2, 3, 7, 8),), plane),
         Case("avg_pool", ((2, 3, 9),), line),
+        *_pools_back(),
+    ]
+
+
+def _pools_back() -> list[Case]:
+    plane = {"kernel": [3, 2], "stride": [2, 1], "low": [1, 0], "high": [1, 0]}
+    apart = {"kernel": [2, 2], "stride": [3, 2], "low": [0, 0], "high": [0, 0]}
+    whole = {"image": [3, 2], "kernel": [3, 2], "stride": [1, 1], "dilation": [1, 1]}
+    whole |= {"low": [0, 0], "high": [0, 0]}
+    return [
+        Case("argmax_pool", ((2, 3, 7, 8),), {**plane, "dilation": [1, 1]}),
+        Case("argmax_pool", ((2, 3, 7, 8),), {**apart, "dilation": [2, 3]}),
+        Case("avg_pool_gradient", ((2, 3, 4, 7),), {**plane, "image": [7, 8]}),
+        Case("avg_pool_gradient", ((2, 3, 2, 4),), {**apart, "image": [7, 8]}),
+        # One window over the whole image: any place in the image is the window's.
+        Case("max_pool_gradient", ((2, 3, 1, 1),) * 2, whole, fixed={1: DType.I64}),
     ]
 
 
@@ -240,6 +256,8 @@ def _operand(case: Case, i: int, dtype: DType, *, special: bool) -> Array:
     if case.op in ("gather", "take") and i == 1:
         extent = case.shapes[0][case.attrs["dim"]]
         return rng.integers(0, extent, shape).astype(numpy_dtype(own))
+    if case.op == "max_pool_gradient" and i == 1:
+        return rng.integers(0, math.prod(case.attrs["image"]), shape)
     if own is DType.BOOL:
         return rng.random(shape) < 0.5
     if own.is_integer:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_gen.errors import InvalidGraph
+from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate import evaluate
@@ -53,6 +54,25 @@ SYMBOLIC: dict[str, tuple[list[tuple[int | Sym, ...]], dict[str, Any]]] = {
         {"kernel": (3,), "stride": (2,), "low": (1,), "high": (0,), "dilation": (1,)},
     ),
     "avg_pool": ([(N, 3, 7)], {"kernel": (2,), "stride": (2,), "low": (0,), "high": (1,)}),
+    "argmax_pool": (
+        [(N, 3, 7)],
+        {"kernel": (3,), "stride": (2,), "low": (1,), "high": (0,), "dilation": (1,)},
+    ),
+    "max_pool_gradient": (
+        [(N, 3, 3), (N, 3, 3)],
+        {
+            "image": (7,),
+            "kernel": (3,),
+            "stride": (2,),
+            "low": (0,),
+            "high": (0,),
+            "dilation": (1,),
+        },
+    ),
+    "avg_pool_gradient": (
+        [(N, 3, 3)],
+        {"image": (7,), "kernel": (2,), "stride": (2,), "low": (0,), "high": (0,)},
+    ),
     "resize": (
         [(N, 4, 5)],
         {"sizes": (7, 3), "scales": (0.0, 0.0), "mode": "cubic", "align": False},
@@ -72,6 +92,8 @@ SYMBOLIC: dict[str, tuple[list[tuple[int | Sym, ...]], dict[str, Any]]] = {
     },
 }  # fmt: skip
 
+WHOLE = {("max_pool_gradient", 1)}  # operands that are positions
+
 
 def _one(op: str, dtype: DType, sizes: dict[Sym, int] | None = None) -> Graph:
     """A graph of one composite; with `sizes` static."""
@@ -80,7 +102,9 @@ def _one(op: str, dtype: DType, sizes: dict[Sym, int] | None = None) -> Graph:
     if sizes is None:
         b.symbol("s0", 1, 99, 7)
     bound = [tuple((sizes or {}).get(d, d) for d in shape) for shape in shapes]  # type: ignore[call-overload]
-    b.output(b.op(op, *(b.input(TensorType(dtype, shape)) for shape in bound), **attributes))
+    dtypes = (DType.I64 if (op, i) in WHOLE else dtype for i in range(len(bound)))
+    types = (TensorType(d, shape) for d, shape in zip(dtypes, bound, strict=True))
+    b.output(b.op(op, *(b.input(type_) for type_ in types), **attributes))
     return b.build()
 
 
@@ -104,7 +128,9 @@ def test_symbolic_and_static_graphs_agree(op: str) -> None:
     symbolic, static = _one(op, DType.F32), _one(op, DType.F32, {N: 7})
     rng = np.random.default_rng(3)
     arrays = [
-        np.abs(rng.standard_normal(static.values[item.value].shape)).astype(np.float32)
+        np.abs(rng.standard_normal(static.values[item.value].shape) * 2).astype(
+            numpy_dtype(static.values[item.value].dtype)
+        )
         for item in static.inputs
     ]
     (want,) = evaluate(static, arrays)

@@ -1,13 +1,14 @@
 """Lowerings of aten operators to primitives and composites; importing a module registers its rules.
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views ·
-windows · resizing · parts · borders · reductions · running sums · contractions · convolutions ·
-norms · pooling · losses · quantisation · indexing (also tensors made of nothing) · scattering ·
-cells of recurrent layers · complex_pairs
+windows · resizing · parts · borders · reductions · running sums · contractions, also
+attention_backward · convolutions · norms · pooling · losses · quantisation ·
+indexing (also tensors made of nothing) · scattering · cells of recurrent layers · complex_pairs
 """
 
 from kernel_gen.frontend.lower import (
     activations,
+    attention_backward,
     borders,
     casts,
     cells,
@@ -32,6 +33,7 @@ from kernel_gen.frontend.lower import (
 
 __all__ = [
     "activations",
+    "attention_backward",
     "borders",
     "casts",
     "cells",

@@ -1,4 +1,4 @@
-"""Poolings over windows, and over whole images."""
+"""Poolings over windows and over whole images, and their gradients."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, extent, lowers
+from kernel_gen.frontend.lower.views import interleaved
 
 _MAX_WINDOW = 25  # elements: a window is written out in the kernel
 
@@ -16,17 +17,83 @@ _MAX_WINDOW = 25  # elements: a window is written out in the kernel
 )
 def max_pool(c: Lowering, a: Args) -> Result:
     value: Val = a["self"]
-    if any(c.used[1:]):
-        raise NotLowered(f"{c.name}: its positions are used", decompose=False)
     kernel = _sizes(a["kernel_size"], a)
     stride = _sizes(a["stride"] or kernel, a)
     padding, dilation = _sizes(a["padding"], a), _sizes(a["dilation"], a)
     _check(c, value, kernel)
     high = _high(c, value, kernel, stride, padding, dilation)
-    found = c.op(
-        "max_pool", value, kernel=kernel, stride=stride, low=padding, high=high, dilation=dilation
+    settings = {
+        "kernel": kernel,
+        "stride": stride,
+        "low": padding,
+        "high": high,
+        "dilation": dilation,
+    }
+    found = c.op("max_pool", value, **settings)
+    if len(c.used) == 1:
+        return found
+    return [found, c.op("argmax_pool", value, **settings) if c.used[1] else None]
+
+
+@lowers("max_pool2d_with_indices_backward max_pool3d_with_indices_backward")
+def max_pool_backward(c: Lowering, a: Args) -> Result:
+    gradient: Val = a["grad_output"]
+    kernel = _sizes(a["kernel_size"], a)
+    stride = _sizes(a["stride"] or kernel, a)
+    padding, dilation = _sizes(a["padding"], a), _sizes(a["dilation"], a)
+    _check(c, gradient, kernel)
+    return c.op(
+        "max_pool_gradient",
+        gradient,
+        a["indices"],
+        image=_image(c, a["self"], kernel),
+        kernel=kernel,
+        stride=stride,
+        low=padding,
+        high=_high(c, a["self"], kernel, stride, padding, dilation, gradient),
+        dilation=dilation,
     )
-    return found if len(c.used) == 1 else [found, *(None for _ in c.used[1:])]
+
+
+@lowers("avg_pool2d_backward avg_pool3d_backward")
+def avg_pool_backward(c: Lowering, a: Args) -> Result:
+    gradient: Val = a["grad_output"]
+    kernel = _sizes(a["kernel_size"], a)
+    stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
+    _check_weights(c, a, padding)
+    _check(c, gradient, kernel)
+    return c.op(
+        "avg_pool_gradient",
+        gradient,
+        image=_image(c, a["self"], kernel),
+        kernel=kernel,
+        stride=stride,
+        low=padding,
+        high=padding,
+    )
+
+
+def _image(c: Lowering, value: Val, kernel: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of the pooled dimensions."""
+    return tuple(extent(c, value, dim) for dim in range(value.rank - len(kernel), value.rank))
+
+
+@lowers("_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward")
+def adaptive_avg_pool_backward(c: Lowering, a: Args) -> Result:
+    """Equal windows: each element gets an equal share of its window's gradient."""
+    made: Val = a["grad_output"]
+    times = []
+    for dim in range(made.rank):
+        count, size = extent(c, made, dim), extent(c, a["self"], dim)
+        if not count or size % count:
+            raise NotLowered(f"{c.name} from {size} to {count}", decompose=False)
+        times.append(size // count)
+    made = c.op("div", made, c.exact_number(math.prod(times), made.dtype))
+    for dim, copies in enumerate(times):
+        if copies > 1:
+            shape = (*made.shape[:dim], extent(c, a["self"], dim), *made.shape[dim + 1 :])
+            made = interleaved(c, made, dim, copies, shape)
+    return made
 
 
 def _high(
@@ -36,9 +103,11 @@ def _high(
     stride: tuple[int, ...],
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
+    made: Val | None = None,
 ) -> tuple[int, ...]:
-    """What follows the image, so that the last window that torch takes in `ceil_mode` fits."""
-    out = c.out_type.shape[-len(kernel) :]
+    """What follows the image, so that the last window that torch takes in `ceil_mode` fits; `made`
+    is the pooled image, where that is not the call's result."""
+    out = (c.out_type if made is None else made.type).shape[-len(kernel) :]
     found = []
     for d, n in enumerate(out):
         size = extent(c, value, value.rank - len(kernel) + d)
@@ -54,11 +123,15 @@ def avg_pool(c: Lowering, a: Args) -> Result:
     value: Val = a["self"]
     kernel = _sizes(a["kernel_size"], a)
     stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
+    _check_weights(c, a, padding)
+    _check(c, value, kernel)
+    return c.op("avg_pool", value, kernel=kernel, stride=stride, low=padding, high=padding)
+
+
+def _check_weights(c: Lowering, a: Args, padding: tuple[int, ...]) -> None:
     cut = any(padding) and not a["count_include_pad"]
     if cut or a["ceil_mode"] or a.get("divisor_override") is not None:
         raise NotLowered(f"{c.name} with windows of several weights", decompose=False)
-    _check(c, value, kernel)
-    return c.op("avg_pool", value, kernel=kernel, stride=stride, low=padding, high=padding)
 
 
 def _sizes(setting: int | Sequence[int], a: Args) -> tuple[int, ...]:
