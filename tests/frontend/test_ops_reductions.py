@@ -129,6 +129,14 @@ def test_norm_is_one_node(name: str) -> None:
     assert not targets(captured)
 
 
+def test_gradients_of_a_group_norm_take_its_statistics() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor, given: torch.Tensor) -> Any:
+        return torch.func.vjp(lambda x, w: F.group_norm(x, 2, w), x, w)[1](given)
+
+    captured = assert_as_eager(program, (X, torch.arange(4.0), X + 1), exact=False)
+    assert not targets(captured)
+
+
 def test_rms_norm_without_eps_uses_the_computing_types_epsilon() -> None:
     assert_as_eager(lambda x: F.rms_norm(x, (5,)), ((X * 1e-3).bfloat16(),))
 

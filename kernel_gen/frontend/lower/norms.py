@@ -87,7 +87,13 @@ def group_norm(c: Lowering, a: Args) -> Result:
         weight=weight is not None,
         bias=bias is not None,
     )
-    return found if len(c.used) == 1 else _only_first(c, found)
+    if not any(c.used[1:]):
+        return found if len(c.used) == 1 else _only_first(c, found)
+    count = math.prod(extent(c, value, d) for d in range(value.rank)) // (a["N"] * a["group"])
+    rows = c.reshape(value, (a["N"], a["group"], count))
+    statistics = _row_statistics(c, rows, 1, float(a["eps"]))
+    shape = (a["N"], a["group"])
+    return [found, *(None if s is None else c.reshape(s, shape) for s in statistics)]
 
 
 @lowers("batch_norm _native_batch_norm_legit_no_training native_batch_norm")
