@@ -107,9 +107,20 @@ def test_ops_without_a_kernel_run_on_the_host_and_are_named(
     torch.testing.assert_close(results(plan, SortExpRelu(), (x,))[0], SortExpRelu()(x))
 
 
-def test_a_stored_plan_runs_and_is_shown_as_simulated(simulated_device: AscendDevice) -> None:
-    inputs = (torch.randn(3, 16), torch.randn(3, 16))
-    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+@pytest.fixture(scope="module")
+def softmaxed(simulated_device: AscendDevice) -> tuple[Plan, MemoryArchive]:
+    """A short search for a sum and its softmax, of two [3, 16]."""
+    return searched(simulated_device, AddSoftmax(), _small(), trials=2)
+
+
+def _small() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(3, 16), torch.randn(3, 16)
+
+
+def test_a_stored_plan_runs_and_is_shown_as_simulated(
+    softmaxed: tuple[Plan, MemoryArchive],
+) -> None:
+    (plan, _), inputs = softmaxed, _small()
     objects = {artifact.sha256: artifact.data for artifact in plan.artifacts}
     again = plan_from_json(plan_to_json(plan), objects)
     assert again == plan
@@ -120,10 +131,9 @@ def test_a_stored_plan_runs_and_is_shown_as_simulated(simulated_device: AscendDe
 
 
 def test_a_plan_whose_object_does_not_load_is_built_again(
-    simulated_device: AscendDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    softmaxed: tuple[Plan, MemoryArchive], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = (torch.randn(3, 16), torch.randn(3, 16))
-    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    (plan, _), inputs = softmaxed, _small()
     lost = replace(plan.artifacts[0], data=b"built against a simulator that is gone")
     monkeypatch.setattr(simulated, "_rebuilt_folder", lambda: tmp_path)
     moved = replace(plan, artifacts=(lost,))
@@ -131,10 +141,9 @@ def test_a_plan_whose_object_does_not_load_is_built_again(
 
 
 def test_the_trace_of_a_plan_names_kernels_pipes_and_simulated_times(
-    simulated_device: AscendDevice, tmp_path: Path
+    softmaxed: tuple[Plan, MemoryArchive], tmp_path: Path
 ) -> None:
-    inputs = (torch.randn(3, 16), torch.randn(3, 16))
-    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    plan, _ = softmaxed
     path = gaf.export_graph(plan, tmp_path / "plan.trace")
     trace = json.loads(path.read_text())
     names = {event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
@@ -163,9 +172,8 @@ def test_of_the_plans_of_a_contest_the_fastest_is_run(
     assert plan.cover in [other.cover for other in ran]
 
 
-def test_a_baseline_that_is_not_whole_is_none(simulated_device: AscendDevice) -> None:
-    inputs = (torch.randn(6, 24), torch.randn(6, 24))
-    plan, archive = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+def test_a_baseline_that_is_not_whole_is_none(softmaxed: tuple[Plan, MemoryArchive]) -> None:
+    plan, archive = softmaxed
     tuned = {trial.group for trial in archive.trials if trial.predicted_us is not None}
     assert len(tuned) < 3  # add, softmax, both
     assert plan.summary.baseline_us == plan.summary.measured_us
@@ -211,10 +219,9 @@ def test_a_product_may_round_its_computed_operand_to_the_type_of_the_program(
 
 
 def test_wall_clock_times_of_a_simulated_plan_are_refused(
-    simulated_device: AscendDevice,
+    softmaxed: tuple[Plan, MemoryArchive],
 ) -> None:
-    inputs = (torch.randn(3, 16), torch.randn(3, 16))
-    plan, _ = searched(simulated_device, AddSoftmax(), inputs, trials=2)
+    plan, _ = softmaxed
     with pytest.raises(InvalidInput, match="simulated device"):
         verify(plan)
 
