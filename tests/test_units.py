@@ -47,11 +47,11 @@ def test_units_stay_together_and_late_ones_come_last(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = ray\n")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
-    command += ["--record-seconds", "seconds.json"]
+    command += ["--record-seconds", "seconds.json", "-p", "xdist"]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [*command, "-p", "tests.units", "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path, env={**own, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path, env={**own, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
