@@ -570,6 +570,7 @@ static __attribute__((noinline)) void k0_query(const gaf_kernel_args *args, int 
       gaf_i64 c = 0;
       for (; c + 8 <= 8; c += 8) {
         const gaf_f32x8 v1 = gaf_ld_f32x8(b0 + ((128) * i0 + (8) * i1 + c));
+        __builtin_prefetch(b0 + ((128) * i0 + (8) * i1 + c) + 128ll, 0, 2);
         *(gaf_f32x8u *)(dst + r * 8 + 0 + c) = v1;
       }
     }
@@ -598,6 +599,7 @@ static __attribute__((noinline)) void k0_key(const gaf_kernel_args *args, int &s
           for (int i = 0; i < count; ++i) {
             const gaf_f32x8 v2 = gaf_ld_f32x8(b1 + ((128) * i0 + (8) * (t0 + j0 + i) + c));
             t[i] = v2;
+            __builtin_prefetch(b1 + ((128) * i0 + (8) * (t0 + j0 + i) + c) + 64ll, 0, 2);
           }
           gaf_transpose_gaf_f32x8(t);
           for (int j = 0; j < 8; ++j) *(gaf_f32x8u *)(panel + (0 + c + j) * 8 + j0) = t[j];

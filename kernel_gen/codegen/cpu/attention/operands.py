@@ -93,6 +93,8 @@ def query_function(frame: Frame) -> str:
         # a tail writes whole vectors: what follows is written later, or the row's padding
         def put(block: Scope) -> None:
             value = frame.operand(p.query, block)
+            if p.rows:
+                _fetch(frame, p.query, (p.rows[-1].name, frame.tiling.rows), block)
             if frame.tiling.key is Operand.PAIRS:
                 narrow, half = high_halves(frame.unit, frame.vector, frame.tiling.lanes)
                 at_half = f"(unsigned short *)(dst + r * {ld}) + c"
@@ -105,6 +107,21 @@ def query_function(frame: Frame) -> str:
     scope.add(f"for (gaf_i64 r = rows; r % {frame.tiling.mr} != 0; ++r)")
     scope.add(f"  for (gaf_i64 k = 0; k < {ld}; ++k) dst[r * {ld} + k] = 0;")
     return frame.finish(scope)
+
+
+def _fetch(frame: Frame, statement: int, ahead: tuple[str, int], scope: Scope) -> None:
+    """What a load will read so many steps of an axis later, into the second-level cache."""
+    load = frame.problem.nest.statements[statement]
+    if not frame.tiling.ahead or not isinstance(load, FlatLoad):
+        return
+    if load.guards or load.at.statements():
+        return
+    axis, steps = ahead
+    stride = load.at.coeff(axis).const
+    if stride is None:
+        return
+    at = frame.emitter.addresses.offset(load.at, scope)
+    scope.add(f"__builtin_prefetch(b{load.buffer} + {at} + {steps * stride}ll, 0, 2);")
 
 
 def _extent(extent: object) -> int:
@@ -168,6 +185,7 @@ def _panel_along_depth(frame: Frame, panel: Scope) -> None:
         axes = {p.keys.name: Binding("(t0 + j0 + i)")}
         walk = block.open("for (int i = 0; i < count; ++i) {", axes)
         walk.add(f"t[i] = {frame.operand(p.key, walk)};")
+        _fetch(frame, p.key, (p.keys.name, t.lanes), walk)
         walk.close()
         block.add(f"{transpose}(t);")
         if t.key is Operand.PAIRS:

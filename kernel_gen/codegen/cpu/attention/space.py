@@ -35,6 +35,7 @@ def attention_space(problem: Problem, target: Target) -> Space:
         Parameter("value", tuple(map(str, value_modes(problem, target)))),
         Parameter("splits", _splits(problem, target)),
         Parameter("threads", ("one", "all")),
+        Parameter("ahead", ("none", "next")),
     )
     return Space(parameters, _seeds(problem, target, parameters))
 
@@ -115,6 +116,7 @@ def _seeds(problem: Problem, target: Target, parameters: tuple[Parameter, ...]) 
         "value": _first_mode(problem, target, choices["value"]),
         "splits": 1,
         "threads": "all" if steps >= _TEAM_STEPS else "one",
+        "ahead": "next" if problem.m > _FEW_ROWS else "none",
     }
     other = {**best, "tile": choices["tile"][min(1, len(choices["tile"]) - 1)]}
     short = {**best, "keys": _nearest(choices["keys"], 128), "rows": _nearest(choices["rows"], 64)}
@@ -148,4 +150,5 @@ def tiling_of(problem: Problem, target: Target, point: Point) -> Tiling:
         value=Operand(str(point["value"])),
         splits=int(point["splits"]),
         team=point["threads"] == "all",
+        ahead=point["ahead"] == "next",
     )

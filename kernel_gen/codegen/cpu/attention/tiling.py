@@ -12,6 +12,7 @@ from kernel_gen.schedule.schedule import Decision, Schedule
 from kernel_gen.schedule.words import number, word
 
 NAME = "attention"
+_NEXT = "next"
 _THREADS = {False: "one", True: "all"}
 
 
@@ -40,6 +41,7 @@ class Tiling:
     value: Operand
     splits: int = 1
     team: bool = True
+    ahead: bool = False  # whether queries and packed keys are fetched before they are read
 
     @property
     def nr(self) -> int:
@@ -82,6 +84,7 @@ def to_schedule(tiling: Tiling) -> Schedule:
             Decision("block", attrs(rows=tiling.rows, keys=tiling.keys)),
             Decision("pack", attrs(key=str(tiling.key), value=str(tiling.value))),
             Decision("parallel", attrs(splits=tiling.splits, threads=_THREADS[tiling.team])),
+            *((Decision("prefetch", attrs(operands=_NEXT)),) if tiling.ahead else ()),
         ),
     )
 
@@ -100,4 +103,5 @@ def from_schedule(schedule: Schedule, lanes: int) -> Tiling:
         value=Operand(word(schedule, "pack", "value")),
         splits=number(schedule, "parallel", "splits"),
         team=word(schedule, "parallel", "threads") == _THREADS[True],
+        ahead=bool(schedule.find("prefetch")),
     )
