@@ -194,8 +194,8 @@ def _lowered(
 
 
 def _refusal(target: torch._ops.OpOverload, arguments: Mapping[str, Any]) -> NotLowered:
-    # Recurrent layers draw random numbers for dropout between layers only.
-    drops = arguments.get("train", True) and arguments.get("dropout", True)
+    # Recurrent layers and attention draw random numbers for dropout only.
+    drops = all(arguments.get(name, True) for name in ("train", "dropout", "dropout_p"))
     if torch.Tag.nondeterministic_seeded in target.tags and drops:
         return NotLowered(f"{target} draws random numbers", code="random", decompose=False)
     return NotLowered(f"{target} has no form in primitives")
