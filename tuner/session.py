@@ -39,7 +39,7 @@ from tuner.tasks import Tasks
 
 _LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
 _LIBRARY_BATCH = 8
-_RESERVE_MOST = 0.4  # of the budget for the whole-program stage
+_RESERVE_MOST = 0.4  # of what setting up has left, for the whole-program stage
 _NEXT_RESERVE = 1.3  # contests' durations that are kept for the next one
 _RESERVED_SECONDS, _RESERVED_RUNS = 4.0, 20  # builds, and runs of the program, in that stage
 _ENTRANT_SHARE = 0.3  # of what preparing took: to build and check one plan, before one was
@@ -152,7 +152,7 @@ class Session:
         parts = (o for o in costs.library_options() if len(o.group.nodes) == 1)
         runs = _RESERVED_RUNS * sum(part.cost_us for part in parts) / 1e6
         wanted = _RESERVED_SECONDS + runs + self._prepare_seconds
-        return min(_RESERVE_MOST * self._meter.budget.seconds, wanted)
+        return min(_RESERVE_MOST * self._meter.remaining_seconds, wanted)
 
     def _search_maker(self, tasks: Tasks) -> Callable[[str], NestSearch]:
         resumed: dict[str, list[Trial]] = {}

@@ -1,6 +1,7 @@
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from tuner_jobs import Sabotaged, add_relu_graph, assignment, measurement, pointwise, steady_times
@@ -152,6 +153,12 @@ def test_ops_whose_kernels_were_never_measured_do_not_claim_that_one_lost() -> N
 def test_a_budget_of_trials_is_kept() -> None:
     _, archive = run(steady_times(), assignment(TARGET, trials=7))
     assert len(kernel_trials(archive)) == 7
+
+
+def test_kernels_are_tried_though_setting_up_took_most_of_the_budget() -> None:
+    late = replace(assignment(TARGET, seconds=10.0, trials=3), spent_seconds=6.5)
+    _, archive = run(steady_times(), late)
+    assert len(kernel_trials(archive)) == 3
 
 
 def test_an_exhausted_search_ends_before_its_budget() -> None:
