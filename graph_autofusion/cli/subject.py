@@ -6,15 +6,16 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from graph_autofusion.progress import waiting
-from kernel_gen.errors import InvalidInput
+from kernel_gen.errors import GafError, InvalidInput
 from kernel_gen.ir.graph import Graph
 
 HELP = (
@@ -86,11 +87,13 @@ def _capture(text: str) -> Subject:
     from graph_autofusion.capturing import capture
 
     module_name, _, attribute = text.rpartition(":")
-    factory = getattr(_import(module_name), attribute, None)
+    module = _import(module_name)
+    factory = getattr(module, attribute, None)
     if not callable(factory):
         raise InvalidInput(f"{module_name} has no callable {attribute!r}")
     _require_no_arguments(text, factory)
-    made = factory()
+    with _users_code(f"{text} raised", getattr(module, "__file__", None)):
+        made = factory()
     if not (isinstance(made, tuple) and len(made) == 2):
         raise InvalidInput(f"{text} returned {type(made).__name__}, not (model, example_inputs)")
     model, inputs = made
@@ -111,9 +114,8 @@ def _import(name: str) -> ModuleType:
         return _import_file(Path(name))
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InvalidInput(f"cannot import {name!r}: {error}") from error
+        with _users_code(f"cannot import {name!r}:", None):
+            return importlib.import_module(name)
     finally:
         sys.path.pop(0)
 
@@ -125,5 +127,29 @@ def _import_file(path: Path) -> ModuleType:
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidInput(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with _users_code(f"{path} raised", str(path.absolute())):
+        spec.loader.exec_module(module)
     return module
+
+
+@contextmanager
+def _users_code(what: str, file: str | None) -> Iterator[None]:
+    """Code of the user's runs in this block; raises InvalidInput, with the line last reached in
+    `file` (anywhere, if that is None), for whatever it raises."""
+    try:
+        yield
+    except GafError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"{what} {type(error).__name__}: {error}{_line_reached(error, file)}"
+        ) from error
+
+
+def _line_reached(error: Exception, file: str | None) -> str:
+    """` (own.py:28)`; nothing where the error names its own line, or comes from no file."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno]
+    if isinstance(error, SyntaxError | ImportError):
+        return ""
+    theirs = [frame for frame in frames if file is None or Path(frame.filename) == Path(file)]
+    return f" ({Path(theirs[-1].filename).name}:{theirs[-1].lineno})" if theirs else ""
