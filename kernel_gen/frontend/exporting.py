@@ -80,7 +80,7 @@ def export(
     """The module as an exported program; raises UnsupportedModel with torch's reason."""
     _register_caches()
     if isinstance(module, ScriptMirror):
-        module = unscripted(module.script, args, kwargs)
+        module = unscripted(module, args, kwargs)
     try:
         with _quiet(), torch.no_grad(), noticed_writes(module) as written:
             exported = torch.export.export(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
@@ -15,6 +16,7 @@ from torch import nn
 
 from kernel_gen.errors import InvalidInput, UnsupportedModel
 from kernel_gen.frontend import capture
+from kernel_gen.frontend.exporting import as_module
 from kernel_gen.frontend.files import of_program, read_model
 from kernel_gen.frontend.pt2 import read_pt2
 
@@ -150,15 +152,71 @@ def test_damaged_archives(model: _Model, tmp_path: Path) -> None:
             read_pt2(bad)
 
 
+def _traced(model: nn.Module) -> Any:
+    return torch.jit.trace(model, torch.ones(6, 4))
+
+
+def _loaded(script: Any) -> Any:
+    """The script as torch.jit.load gives it: its parameters are plain tensors."""
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+def _as_made(script: Any) -> Any:
+    return script
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [torch.jit.script, lambda m: torch.jit.trace(m, torch.ones(6, 4))])
-def test_torchscript_modules_are_converted(model: _Model, make: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("stored", [_as_made, _loaded])
+@pytest.mark.parametrize("make", [torch.jit.script, _traced])
+def test_torchscript_modules_are_converted(
+    model: _Model, make: Callable[..., Any], stored: Callable[..., Any]
+) -> None:
     x = torch.randn(6, 4)
-    script = make(model.linear)
+    script = stored(make(model.linear))
     captured = capture(script, (x,))
     assert [node.op for node in captured.graph.nodes] == ["linear"]
     assert {getattr(b, "name", "x") for b in captured.bindings} == {"weight", "bias", "x"}
     assert captured.is_single
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("stored", [_as_made, _loaded])
+def test_a_script_has_its_own_parameters(model: _Model, stored: Callable[..., Any]) -> None:
+    mirror = as_module(stored(torch.jit.script(model.linear)))
+    for module in (mirror, copy.deepcopy(mirror)):
+        module(torch.randn(6, 4)).sum().backward()
+        assert [name for name, p in module.named_parameters() if p.grad is not None] == [
+            "weight",
+            "bias",
+        ]
+        assert not module.eval().training
+
+
+class _Named(nn.Module):
+    """Members called as those of the class that stands for a script might be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.script, self.mirror = nn.Linear(4, 3), nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.script(x) + self.mirror(x)
+        return y
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("stored", [_as_made, _loaded])
+@pytest.mark.parametrize("freeze", [_as_made, torch.jit.freeze])
+def test_scripts_with_members_of_any_name_and_frozen_ones(
+    freeze: Callable[..., Any], stored: Callable[..., Any]
+) -> None:
+    script = stored(freeze(torch.jit.script(_Named().eval())))
+    captured = capture(script, (torch.randn(6, 4),))
+    assert [node.op for node in captured.graph.nodes] == ["linear", "linear", "add"]
+    assert not as_module(script).train(False).training
 
 
 @pytest.mark.filterwarnings("ignore")
