@@ -8,7 +8,7 @@ what happened.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import chain
@@ -23,6 +23,9 @@ from kernel_gen.frontend.captured import constant_key
 
 _HELD = ("_modules", "_parameters", "_buffers")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+# Hooks of a program that torch.export made: they check a call against what it was exported for, as
+# the capture of such a call does, and register modules among the arguments, which no plan takes.
+_EXPORTED = "torch.export._unlift"
 _VALUES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 _END = object()
 _pointer = torch.Tensor.data_ptr
@@ -42,13 +45,17 @@ def hooks_reason(model: torch.nn.Module) -> str:
     if any(_global_hooks()):
         return "hooks for all modules are registered"
     for module in Reach(model).modules:
-        if any(module.__dict__[name] for name in _HOOKS):
+        if not all(_is_exports_own(module.__dict__[name]) for name in _HOOKS):
             return f"{type(module).__name__} has forward hooks, which a plan would not call"
     return ""
 
 
 def _global_hooks() -> tuple[dict[Any, Any], ...]:
     return (nn_module._global_forward_hooks, nn_module._global_forward_pre_hooks)
+
+
+def _is_exports_own(hooks: Mapping[int, Callable[..., Any]]) -> bool:
+    return all(getattr(hook, "__module__", "") == _EXPORTED for hook in hooks.values())
 
 
 class _Structure:
@@ -62,7 +69,9 @@ class _Structure:
         reach = Reach(model)
         held = [module.__dict__[name] for module in reach.modules for name in _HELD]
         hooks = [module.__dict__[name] for module in reach.modules for name in _HOOKS]
-        self._empty = (*_global_hooks(), *hooks, *(entries for entries in held if not entries))
+        held += [entries for entries in hooks if _is_exports_own(entries)]
+        foreign = [entries for entries in hooks if not _is_exports_own(entries)]
+        self._empty = (*_global_hooks(), *foreign, *(entries for entries in held if not entries))
         dicts = [entries for entries in held if entries]
         dicts += [entries for entries in reach.contents if isinstance(entries, dict)]
         lists = [entries for entries in reach.contents if not isinstance(entries, dict)]

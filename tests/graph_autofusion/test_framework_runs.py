@@ -230,6 +230,37 @@ def test_hooks_are_called(fast, model):
 
 
 @torch.no_grad()
+def test_an_exported_programs_own_hooks_are_no_hindrance_and_a_users_are(wrap, model):
+    seen, x = [], torch.randn(4, 8)
+    exported = torch.export.export(model, (x,)).module()
+    fast = wrap(exported)
+    for _ in range(2):
+        torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-5)
+    assert fast.report.cache == "hit"
+    handle = exported.register_forward_hook(lambda m, a, y: seen.append("hook"))
+    with pytest.warns(GafWarning, match="hooks"):
+        fast(x)
+    assert seen == ["hook"]
+    handle.remove()
+    fast(x)
+    assert seen == ["hook"]
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore::graph_autofusion.GafWarning")
+def test_an_exported_program_refuses_what_it_was_not_exported_for(wrap, model):
+    size = torch.export.Dim("size", min=2, max=5)
+    program = torch.export.export(model, (torch.randn(4, 8),), dynamic_shapes=({0: size},))
+    fast = wrap(program.module(), strict=False)
+    for rows in (4, 5):
+        fast(torch.randn(rows, 8))
+        assert fast.report.cache == "hit"
+    for wrong in (torch.randn(6, 8), torch.randn(4, 9)):
+        with pytest.raises(AssertionError, match="Guard failed"):
+            fast(wrong)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize(
     "odd",
     [

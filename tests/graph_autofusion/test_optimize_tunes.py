@@ -93,8 +93,11 @@ def _model() -> tuple[nn.Module, torch.Tensor]:
 
 @torch.no_grad()
 def test_one_process_tunes_at_its_first_call_and_another_runs_the_plan(home: Path) -> None:
+    """The first has the model as an archive."""
     model, x = _model()
-    fast = gaf.optimize(model, budget=gaf.Budget(20, trials=4), store=_url(home), strict=True)
+    torch.export.save(torch.export.export(model, (x,)), home / "model.pt2")
+    budget = gaf.Budget(20, trials=4)
+    fast = gaf.optimize(home / "model.pt2", budget=budget, store=_url(home), strict=True)
     assert fast.report.cache == "pending"
     torch.testing.assert_close(fast(x), model(x), rtol=0, atol=1e-5)
     assert fast.report.cache == "tuned"
