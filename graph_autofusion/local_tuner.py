@@ -12,8 +12,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,11 @@ from graph_autofusion.progress import OnEvent
 from kernel_gen.codec import to_json
 from kernel_gen.errors import Unavailable
 from kernel_gen.ir.graph import Graph
-from kernel_gen.lifetime.scratch import Scratch
+from kernel_gen.lifetime.scratch import Scratch, sweep
 from kernel_gen.records import JobRequest
 
 _GRACE_SECONDS = 20.0
+_KILL_SECONDS = 0.02  # between two looks at what is killed
 _MARK = "GAF_SEARCH"  # in the environment of all processes of one search
 log = logging.getLogger("graph_autofusion")
 
@@ -34,9 +37,9 @@ log = logging.getLogger("graph_autofusion")
 def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event: OnEvent) -> None:
     """Runs the search for `request` and returns when its plan is in the bundle cache.
 
-    `on_event` sees each event: a mapping with `kind` and the event's data. Ctrl-C cancels the
-    search (what it has found is kept), is logged and raised again. Raises Unavailable with the
-    child's last words where it fails.
+    `on_event` sees each event: a mapping with `kind` and the event's data. Ctrl-C, and a handler of
+    the application that exits, cancel the search (what it has found is kept); that is logged and
+    raised again. Raises Unavailable with the child's last words where it fails.
     """
     with Scratch("tune") as folder:
         graph_file, request_file = folder / "graph.json", folder / "request.json"
@@ -51,7 +54,7 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
         with (folder / "log").open("w+b") as words:
             try:
                 _run(command, folder, words.fileno(), on_event)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 log.warning("stopped; what was measured is kept and helps the next search")
                 raise
 
@@ -79,6 +82,7 @@ def _run(command: list[str], folder: Path, words: int, on_event: OnEvent) -> Non
     except BaseException:
         _stop(child)
         _kill_marked(mark)
+        sweep(folder.parent)
         raise
     if status:
         raise Unavailable(f"the tuner ended with status {status}: {_last_words(words)}")
@@ -114,14 +118,24 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kills what a cancelled search has left: Ray's servers, if it was cut while they started."""
+    """Kills what a cancelled search has left, and waits for its end: Ray's servers, if it was cut
+    while they started, and processes that measure, which may not have removed their folders yet."""
+    end = time.monotonic() + _GRACE_SECONDS
+    while (left := _marked(mark)) and time.monotonic() < end:
+        for process in left:
+            with suppress(OSError):  # it has ended
+                os.kill(process, signal.SIGKILL)
+        time.sleep(_KILL_SECONDS)
+
+
+def _marked(mark: str) -> list[int]:
     needle = f"{_MARK}={mark}".encode()
+    found = []
     for place in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):  # it has ended, or is another user's
             if needle in (place / "environ").read_bytes().split(b"\0"):
-                os.kill(int(place.name), signal.SIGKILL)
-        except (OSError, ValueError):
-            continue  # it has ended, or is another user's
+                found.append(int(place.name))
+    return found
 
 
 def _last_words(words: int, limit: int = 2000) -> str:

@@ -19,6 +19,7 @@ import logging
 import os
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -33,6 +34,7 @@ from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.lifetime.parent import end_with_parent
+from kernel_gen.lifetime.scratch import sweep
 from kernel_gen.records import Job, JobRequest, JobState
 from kernel_gen.runtime.cache import BundleCache
 from kernel_gen.runtime.device_names import device_target
@@ -234,6 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(EXIT_UNAVAILABLE, str(error))
     except GafError as error:
         return _end(EXIT_FAILED, str(error))
+    finally:
+        sweep(Path(tempfile.gettempdir()))  # what a parent that was killed has left
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -2,7 +2,8 @@
 (torch, the server, the code generators) is imported by the command that runs it.
 
 Exit codes: 0 done; 1 the command ran and the answer is no (a miss, a failed job, a failed check);
-2 wrong usage or input; 3 something is not available (compiler, service, package); 130 Ctrl-C.
+2 wrong usage or input; 3 something is not available (compiler, service, package); 130 Ctrl-C; 143
+SIGTERM.
 """
 
 from __future__ import annotations

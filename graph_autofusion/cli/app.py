@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -76,13 +79,36 @@ def main() -> None:
     """Runs the command line of this process, and ends it with the exit code."""
     collect_seldom()
     try:
-        app(standalone_mode=True)
+        with _exit_on_sigterm():
+            app(standalone_mode=True)
+    except _Terminated as ended:
+        print("gaf: ended by SIGTERM", file=sys.stderr)
+        sys.exit(ended.code)
     except InvalidInput as error:
         _fail(error, 2)
     except Unavailable as error:
         _fail(error, 3)
     except GafError as error:
         _fail(error, 1)
+
+
+class _Terminated(SystemExit):
+    """SIGTERM came; what runs is left in order."""
+
+
+@contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """SIGTERM raises in this block, unless a command has a handler of its own."""
+
+    def handle(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second one ends what hangs
+        raise _Terminated(128 + number)
+
+    kept = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, kept)
 
 
 def _fail(error: GafError, code: int) -> None:

@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +21,7 @@ import graph_autofusion as gaf_api
 from db.errors import QuotaExceeded
 from db.schema import Role
 from db.store import Store
+from kernel_gen.lifetime.scratch import PREFIX
 from tests.cli.conftest import Gaf
 from tests.fixtures import samples
 from tests.fixtures.server import Service
@@ -153,9 +156,9 @@ def test_the_script_as_a_process(home: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service(
-    home: Path, number: signal.Signals
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service_and_no_folder(
+    home: Path, number: signal.Signals, short_temporary: Path
 ) -> None:
     """As a terminal does it: to the whole process group. The job is not claimed before Ray runs."""
     (home / "model.py").write_text(FACTORY)
@@ -174,19 +177,36 @@ def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
-        env={**os.environ},
+        env={**os.environ, "TMPDIR": str(short_temporary)},
         start_new_session=True,
     )
     _wait_for_states(store, {"queued", "running"}, 120)
+    _wait(lambda: list(short_temporary.glob(f"{PREFIX}device-*")) != [], 60)
     os.killpg(child.pid, number)
     output, errors = child.communicate(timeout=60)
     assert output == b""
-    if number == signal.SIGINT:
-        assert child.returncode == 130
-        *before, line = errors.decode().splitlines()
-        assert all(said.startswith("this machine is busy") for said in before)
-        assert line.startswith("stopped; what was measured is kept")
+    if number != signal.SIGKILL:
+        assert list(short_temporary.glob(f"{PREFIX}*")) == []
+        assert child.returncode == 128 + number
+        said = [x for x in errors.decode().splitlines() if not x.startswith("this machine is busy")]
+        assert said[0].startswith("stopped; what was measured is kept")
+        assert said[1:] == (["gaf: ended by SIGTERM"] if number == signal.SIGTERM else [])
     _wait_for_states(store, {"cancelled"}, 60)
+    _wait(lambda: list(short_temporary.glob(f"{PREFIX}*")) == [], 60)
+
+
+@pytest.fixture
+def short_temporary() -> Iterator[Path]:
+    """Where Ray's sockets have short paths."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="t", ignore_cleanup_errors=True) as place:
+        yield Path(place)
+
+
+def _wait(holds: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _wait_for_states(store: Path, states: set[str], seconds: float) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gen.errors import Unavailable
-from kernel_gen.lifetime.scratch import Scratch
+from kernel_gen.lifetime.scratch import Scratch, sweep
 
 CPU_RESOURCE, NPU_RESOURCE = "gaf-cpu", "npu"
 RESOURCES = {CPU_RESOURCE: 1.0, NPU_RESOURCE: 1.0}
@@ -82,6 +82,7 @@ def ray_runtime(
         finally:
             with _kept_handlers():
                 ray.shutdown()
+            sweep(Path(tempfile.gettempdir()))  # Ray kills what would remove its own folder
 
 
 @contextmanager
