@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from kernel_gen.frontend import capture
+from kernel_gen.frontend.torch_run import TorchProgram
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import InputKind
 from kernel_gen.ir.types import TensorType, ValueDomain
 from tuner.checks.domains import FREE, value_domains
+from tuner.checks.operands import graph_operands
 
 
 def test_integers_are_not_divided_by_zero() -> None:
@@ -34,6 +42,24 @@ def test_positions_lie_inside_what_they_address() -> None:
     b.output(b.op("take", table, at, dim=0))
     domain = value_domains(b.build())[at]
     assert (domain.low, domain.high) == (0, 6)
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_starts_of_bags_ascend_from_zero(mode: str, closed: bool) -> None:
+    """torch's own capture; it refuses other starts."""
+    model = nn.EmbeddingBag(100, 8, mode=mode, include_last_offset=closed)
+    given = (torch.zeros(32, dtype=torch.int32), torch.zeros(8, dtype=torch.int32))
+    graph = capture(model, given).graph
+    domains = value_domains(graph)
+    bounds = [(domains[i.value].low, domains[i.value].high) for i in graph.inputs]
+    assert bounds == [(None, None), (0, 99), (0, 32)]
+    for seed in range(20):
+        table, positions, starts = graph_operands(graph, domains, np.random.default_rng(seed))
+        assert starts[0] == 0
+        assert np.all(np.diff(starts) >= 0)
+        assert not closed or starts[-1] == len(positions)
+        TorchProgram(graph)(*map(torch.from_numpy, (table, positions, starts)))
 
 
 def test_variances_are_such_that_norms_have_results() -> None:

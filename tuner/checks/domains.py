@@ -12,6 +12,7 @@ from kernel_gen.ir.arrays import constant_array
 from kernel_gen.ir.graph import Constant, Graph, Input, InputKind, Node
 from kernel_gen.ir.ops import OpKind, spec
 from kernel_gen.ir.types import ValueDomain
+from tuner.checks.bags import bag_positions
 
 FREE = ValueDomain()
 _NOT_NEGATIVE = ValueDomain(low=0.0)
@@ -85,6 +86,9 @@ def _index_extents(graph: Graph) -> dict[int, int]:
             extent = extents[dim] if isinstance(dim, int) else None
             if isinstance(extent, int):
                 index = node.inputs[1]
+                found[index] = min(extent, found.get(index, extent))
+        for index, extent in bag_positions(graph, node):
+            if isinstance(extent, int):
                 found[index] = min(extent, found.get(index, extent))
         if node.op in (*_MOVING, "cast") and len(node.outputs) == 1 and node.output in found:
             found.setdefault(node.inputs[0], found[node.output])

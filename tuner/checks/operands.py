@@ -21,6 +21,7 @@ from kernel_gen.ir.graph import Graph, Input, InputKind
 from kernel_gen.ir.index import Index
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Load, LoopNest, operands
 from kernel_gen.ir.types import ValueDomain, static_shape
+from tuner.checks.bags import Starts, bag_starts
 
 Array = NDArray[Any]
 
@@ -46,11 +47,33 @@ def mixed_operands(
     return [_with_edges(buffer, domain, rng) for buffer, domain in _inputs(nest, domains)]
 
 
-def graph_operand(
+def graph_operands(
+    graph: Graph, domains: Sequence[ValueDomain], rng: np.random.Generator
+) -> list[Array]:
+    """Ordinary values for each input of a program, given the domains of its values. Matrices of
+    weights are scaled by 1/√fan-in, as trained ones roughly are, so that deep programs neither
+    vanish nor overflow; starts of bags ascend."""
+    starts = bag_starts(graph)
+    return [
+        _starts(graph, given, starts[given.value], rng)
+        if given.value in starts
+        else _graph_operand(graph, given, domains[given.value], rng)
+        for given in graph.inputs
+    ]
+
+
+def _starts(graph: Graph, given: Input, starts: Starts, rng: np.random.Generator) -> Array:
+    kind = graph.type_of(given.value)
+    return (
+        starts.draw(kind.elems, rng)
+        .astype(numpy_dtype(kind.dtype))
+        .reshape(static_shape(kind.shape))
+    )
+
+
+def _graph_operand(
     graph: Graph, given: Input, domain: ValueDomain, rng: np.random.Generator
 ) -> Array:
-    """Ordinary values for one input of a program. Matrices of weights are scaled by 1/√fan-in, as
-    trained ones roughly are, so that deep programs neither vanish nor overflow."""
     kind = graph.type_of(given.value)
     role = BufferRole.INPUT if given.kind is InputKind.USER else BufferRole.CONSTANT
     array = _plain(Buffer(kind, role), domain, rng)

@@ -29,7 +29,7 @@ from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.checks.compare import mismatch, program_tolerance, value_scale
 from tuner.checks.domains import value_domains
 from tuner.checks.float64 import is_no_worse
-from tuner.checks.operands import graph_operand
+from tuner.checks.operands import graph_operands
 from tuner.child import protocol
 from tuner.child.checked_run import wrong_result
 from tuner.child.exact_run import exact_results
@@ -196,11 +196,11 @@ def _timer(call: Call) -> protocol.Timer:
 
 def _tensors(graph: Graph) -> list[torch.Tensor]:
     """Random inputs within the domains, with the strides that the graph was captured with."""
-    domains = value_domains(graph)
     rng = np.random.default_rng(zlib.crc32(graph.digest.encode()))
+    arrays = graph_operands(graph, value_domains(graph), rng)
     return [
-        _strided(graph_operand(graph, given, domains[given.value], rng), graph, given.value)
-        for given in graph.inputs
+        _strided(array, graph, given.value)
+        for array, given in zip(arrays, graph.inputs, strict=True)
     ]
 
 
