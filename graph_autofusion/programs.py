@@ -64,8 +64,9 @@ class Programs:
     def find(
         self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_example: bool = False
     ) -> Program:
-        """The program of the call, captured and with a plan if there is one to be had. Raises
-        InvalidInput for an example that cannot be captured because the model does not take it."""
+        """The program of the call, captured and with a plan if there is one to be had; its
+        `failures` say that this failed, which the caller tells. Raises InvalidInput for an example
+        that cannot be captured because the model does not take it."""
         with self._lock:
             known = self._known.get(call.signature)
             if known is not None and known.ready.guard.check() is ModelState.SAME:
@@ -143,7 +144,6 @@ class Programs:
                 log.warning("preparing a plan failed", exc_info=True)
             program.failures = 1
             program.report = fallback_report(f"{type(error).__name__}: {error}")
-            self._notices.once(program.report.reason)
         return program
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:

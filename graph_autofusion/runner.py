@@ -117,7 +117,9 @@ class Runner:
     ) -> Any:
         bound, captured = ready.bound, ready.captured
         if bound is None or captured is None:
-            return self._run_model(args, kwargs)
+            result = self._run_model(args, kwargs)
+            self._tell_failure(program)  # not where the model itself refuses the call
+            return result
         inputs = args if captured.is_plain and not kwargs else captured.flatten(args, kwargs)
         if inputs is None:
             return self._framework("the call does not fit the captured program", args, kwargs)
@@ -168,6 +170,10 @@ class Runner:
         self._notices.once(reason)
         return self._run_model(args, kwargs)
 
+    def _tell_failure(self, program: Program) -> None:
+        if program.failures:
+            self._notices.once(program.report.reason)
+
     def _run_model(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._gate.enter()
         try:
@@ -188,6 +194,7 @@ class Runner:
         reason = reason or (CACHED if are_weights_cached() else "")
         if not reason:
             self.last = self.programs.find(call, args, kwargs, is_example=True)
+            self._tell_failure(self.last)
         elif self.options.strict:
             raise InvalidInput(reason)
         else:

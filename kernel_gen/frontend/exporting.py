@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -28,6 +30,9 @@ _KEEP = re.compile(
     r"index_copy|linalg_(?!vector_norm|vecdot)|conv_|cdist|embedding_bag|unique|nonzero|ctc_loss|"
     r"im2col|col2im|unfold|scaled_dot_product|multi_head_attention|transformer_encoder"
 )
+
+_FAKE_TENSORS = logging.getLogger("torch._subclasses.fake_tensor")
+_HIDDEN = ContextVar("_HIDDEN", default=False)  # whether this thread is inside of `_quiet`
 
 
 class NotExported(UnsupportedModel):
@@ -65,10 +70,22 @@ def as_module(model: Callable[..., Any]) -> nn.Module:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch.export warns about its own internals; none of it is about the user's model."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """torch.export warns about its own internals, and logs the trace of each error that it raises
+    as well; none of it is about the user's model."""
+    _FAKE_TENSORS.addFilter(_is_of_another_thread)
+    hidden = _HIDDEN.set(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        _HIDDEN.reset(hidden)
+        if not _HIDDEN.get():
+            _FAKE_TENSORS.removeFilter(_is_of_another_thread)
+
+
+def _is_of_another_thread(record: logging.LogRecord) -> bool:
+    return not _HIDDEN.get()
 
 
 def export(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 
 import pytest
@@ -361,6 +362,19 @@ def test_example_inputs_that_the_model_does_not_take_are_refused(wrap, strict):
     for wrong in (torch.ones(2, 9), -torch.ones(2, 8)):
         with pytest.raises(InvalidInput, match=r"the model does not take these inputs: .*Error: "):
             fast.prepare(wrong)
+
+
+@torch.no_grad()
+def test_a_call_that_the_model_refuses_raises_the_models_error_alone(wrap, model, caplog):
+    fast = wrap(model, strict=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GafWarning)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+                fast(torch.randn(3, 7))
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert logging.getLogger("torch._subclasses.fake_tensor").filters == []
+    assert fast(torch.randn(3, 8)).shape == (3, 8)
 
 
 @torch.no_grad()
