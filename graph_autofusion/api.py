@@ -43,8 +43,9 @@ def optimize(
     they come.
 
     Args:
-        device: where it runs; "cpu", or "ascend-sim:910b3" (910b1, 910b4) for a simulated NPU,
-            whose times are simulated and whose runs are right, and slow.
+        device: where it runs; "cpu", or "ascend-sim:910b3" (910b1, 910b4; 310p and 950 are
+            estimates) for a simulated NPU, whose times are simulated and whose runs are right, and
+            slow.
         budget: `gaf.Budget(seconds=…, trials=…)` or seconds for the search; None is 60 s.
         service: URL of a tuning service (default GAF_SERVICE); None tunes on this machine.
         store: SQLAlchemy URL of the local tuner's database (default GAF_STORE, else SQLite in the

@@ -125,9 +125,10 @@ def _parse_service(service: Any, default: str | None) -> str | None:
     return checked_url(name, url) if url else None
 
 
-def _parse_device(device: str) -> str:
-    if device == "cpu":
-        return device
+def _parse_device(device: Any) -> str:
+    """The name of a device; torch's own of the CPU is one, too."""
+    if str(device) == "cpu":
+        return "cpu"
     from kernel_gen.runtime.device_names import checked_device  # loads the NPU's generator
 
     return checked_device(device)
@@ -179,12 +180,17 @@ def rules_text(rules: str | Path | Mapping[str, Any] | None) -> str:
             raise InvalidInput(f"rules: a mapping that YAML cannot hold: {error}") from None
     elif not isinstance(rules, str | Path):
         raise InvalidInput(f"rules is {rules!r}: expected a file, YAML text or a mapping")
-    elif isinstance(rules, Path) or "\n" not in rules:
-        text = _read_rules(Path(rules))
     else:
-        text = rules
+        text = str(rules) if _is_yaml(rules) else _read_rules(Path(rules))
     load_rules(text)
     return text
+
+
+def _is_yaml(rules: str | Path) -> bool:
+    """Whether `rules` are the text itself: of several lines, or with a colon and no such file."""
+    if isinstance(rules, Path):
+        return False
+    return "\n" in rules or (":" in rules and not os.path.exists(rules))
 
 
 def _read_rules(path: Path) -> str:

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graph_autofusion.cli.database import DbOption, need_server, opened_store
-from graph_autofusion.cli.output import JsonFlag, print_json, print_line, print_rows, whole_id
+from graph_autofusion.cli.output import (
+    SHOWN_ID,
+    JsonFlag,
+    is_id,
+    print_json,
+    print_line,
+    print_rows,
+    whole_id,
+)
 from graph_autofusion.progress import waiting
-from kernel_gen.errors import Unavailable
+from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.records import Failure, Measurement, Trial
 from kernel_gen.runtime.boxes import show_us
 from kernel_gen.runtime.key import PREFIX, PlanKey
@@ -61,10 +69,19 @@ def _plan(text: str, db: str) -> Plan:
         if text.startswith(PREFIX):
             plan_id = store.plans.head(str(PlanKey.parse(text)))
         else:
+            _require_id(text)
             plan_id = whole_id(text, lambda: [row.id for row in store.plans.list(limit=500)])
         if plan_id is None:
             raise NotFound(f"the store has no plan for {text}")
         return store.plans.get(plan_id)
+
+
+def _require_id(text: str) -> None:
+    if not is_id(text):
+        raise InvalidInput(
+            f"{text!r}: neither a bundle's folder nor a plan's id; an id is needed whole, or its "
+            f"first {SHOWN_ID} characters or more, as `gaf plans` shows them"
+        )
 
 
 def _print_verdict(verdict: Verdict) -> None:

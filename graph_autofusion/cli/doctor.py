@@ -141,7 +141,8 @@ def _service() -> Finding:
         return Finding("service", "absent", "GAF_SERVICE is not set; programs are tuned here")
     try:
         with Client(url, os.environ.get("GAF_API_KEY")) as client:
-            return Finding("service", "ok", f"{url}, {len(client.devices())} devices")
+            count = len(client.devices())
+            return Finding("service", "ok", f"{url}, {count} device{'s' * (count != 1)}")
     except Unavailable as error:
         return Finding("service", "missing", str(error), "start it with gaf serve")
     except GafError as error:

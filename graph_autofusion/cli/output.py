@@ -47,6 +47,11 @@ def whole_id(text: str, ids: Callable[[], Iterable[str]]) -> str:
     return found[0] if found else text
 
 
+def is_id(text: str) -> bool:
+    """Whether `text` may be a plan's id, or as much of it as lists show."""
+    return len(text) >= SHOWN_ID and set(text.lower()) <= set("0123456789abcdef-")
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(value, indent=1, default=str))

@@ -200,7 +200,7 @@ def jobs(
         with asking(service, api_key) as client:
             job = client.job(job_id)
             if cancel:
-                job.cancel()
+                _cancel(job)
             trials = [trial for trial in job.trials() if trial["kind"] != TrialKind.REFERENCE]
         _print_job(job, service, as_json, trials=trials)
         return
@@ -211,6 +211,13 @@ def jobs(
         return
     rows = [(job["id"], job["state"], job["device"], _result(job)) for job in found]
     print_rows(rows, ("id", "state", "device", "result"), title="jobs", as_json=False)
+
+
+def _cancel(job: Job) -> None:
+    if JobState(job.details["state"]).is_terminal:
+        _tell(f"job {job.id} has ended already: there is nothing to cancel")
+    else:
+        job.cancel()
 
 
 def _result(job: dict[str, Any]) -> str:

@@ -46,11 +46,15 @@ def load_subject(text: str, dims: Sequence[str] = ()) -> Subject:
 
 def _load(text: str, dims: Sequence[str]) -> Subject:
     path = Path(text)
+    if path.is_dir():
+        raise InvalidInput(f"{text}: a folder; expected {HELP}")
     if path.suffix == ".json":
+        _refuse_dims(text, dims)
         from kernel_gen.ir.serialize import read_graph
 
         return Subject(read_graph(path))
     if ":" in text and not path.is_file():
+        _refuse_dims(text, dims)
         return _capture(text)
     if path.suffix == ".py":
         raise InvalidInput(
@@ -62,6 +66,14 @@ def _load(text: str, dims: Sequence[str]) -> Subject:
     if not path.suffix:
         raise InvalidInput(f"{text!r}: expected {HELP}")
     return _read_model(path, _extents(dims))
+
+
+def _refuse_dims(text: str, dims: Sequence[str]) -> None:
+    if dims:
+        raise InvalidInput(
+            f"--dim {dims[0]}: {text} says all its extents itself; --dim is for ONNX files that "
+            "only name some"
+        )
 
 
 def _read_model(path: Path, dims: Mapping[str, int]) -> Subject:

@@ -26,7 +26,7 @@ Numerics = Annotated[
 Dims = Annotated[
     list[str] | None, typer.Option("--dim", help="NAME=SIZE of a dimension that a file only names")
 ]
-_DEVICE_HELP = "cpu, ascend-sim:910b3 (910b1, 910b4), or ascend:0"
+_DEVICE_HELP = "cpu, ascend-sim:910b3 (910b1, 910b4; 310p and 950 are estimates), or ascend:0"
 Device = Annotated[str, typer.Option("--device", help=_DEVICE_HELP, autocompletion=lambda: DEVICES)]
 What = Annotated[str, typer.Argument(metavar="PROGRAM", help=subject.HELP)]
 

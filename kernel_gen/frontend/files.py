@@ -54,6 +54,8 @@ def read_model(path: str | Path) -> FileModel:
     around) for what cannot be read, and Unavailable where the package that reads it is missing.
     """
     source = Path(path)
+    if source.is_dir():
+        raise InvalidInput(f"{source}: a folder, not a file")
     if not source.is_file():
         raise InvalidInput(f"{source}: no such file")
     match source.suffix.lower():

@@ -56,7 +56,10 @@ def read_pt2(source: str | Path | bytes, *, weights: bool = True) -> torch.expor
     except OSError as error:
         raise InvalidInput(f"{source!r}: {error.strerror or error}") from error
     except (zipfile.BadZipFile, SerializeError, json.JSONDecodeError, KeyError) as error:
-        raise InvalidInput(f"no valid .pt2 archive: {type(error).__name__}: {error}") from error
+        name = "these bytes" if isinstance(source, bytes) else str(source)
+        raise InvalidInput(
+            f"{name} is no valid .pt2 archive: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _read(archive: zipfile.ZipFile, weights: bool) -> torch.export.ExportedProgram:

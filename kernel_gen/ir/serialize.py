@@ -21,6 +21,8 @@ def read_graph(path: Path) -> Graph:
     """The verified graph in a file; raises InvalidInput, which names the file."""
     try:
         return graph_from_json(path.read_text(encoding="utf-8"))
+    except InvalidInput as error:
+        raise type(error)(f"{path}: {error}") from error
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -42,3 +42,27 @@ def test_what_a_users_own_code_raises_is_a_sentence(
     assert (found.code, found.output) == (2, "")
     assert found.errors.strip().startswith(f"gaf: {says}")
     assert "Traceback" not in found.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("tune", "junk.json"), "junk.json: "),
+        (("tune", "junk.pt2"), "junk.pt2 is no valid .pt2 archive"),
+        (("tune", "dir.onnx"), "dir.onnx: a folder"),
+        (("tune", "."), ".: a folder"),
+        (("tune", "torch:get_num_threads", "--dim", "batch=8"), "--dim batch=8: torch:get_num_"),
+        (("verify", "exp"), "neither a bundle's folder nor a plan's id"),
+        (("verify", "589d8380"), "first 12 characters or more"),
+    ],
+)
+def test_files_and_ids_that_are_none_are_named(
+    gaf: Gaf, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], says: str
+) -> None:
+    monkeypatch.chdir(home)
+    (home / "dir.onnx").mkdir()
+    for name in ("junk.json", "junk.pt2"):
+        (home / name).write_text("junk")
+    found = gaf(*arguments)
+    assert (found.code, found.output) == (2, "")
+    assert says in found.errors

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import graph_autofusion as gaf
-from graph_autofusion.options import OnMiss, parse_budget, parse_options
-from kernel_gen.errors import InvalidInput, Unavailable
+from graph_autofusion.options import OnMiss, parse_budget, parse_options, rules_text
+from kernel_gen.errors import InvalidInput, InvalidRules, Unavailable
 
 
 def _options(environ: dict[str, str] | None = None, **changes):
@@ -76,3 +77,14 @@ def test_a_budget_may_be_seconds_or_a_budget():
 def test_something_that_cannot_be_called_is_refused():
     with pytest.raises(InvalidInput, match="neither a module nor a function"):
         gaf.optimize(3)
+
+
+def test_torchs_own_name_of_the_cpu_is_a_device() -> None:
+    assert parse_options(device=torch.device("cpu"), environ={}).device == "cpu"
+
+
+def test_rules_of_one_line_are_yaml_where_no_file_has_their_name() -> None:
+    with pytest.raises(InvalidRules, match="line 1"):
+        rules_text("foo: [")
+    with pytest.raises(InvalidInput, match="No such file"):
+        rules_text("no-such-rules.yaml")
