@@ -8,8 +8,8 @@ import pytest
 
 import cost_models.calibrate as rates
 import graph_autofusion.cli.calibrate as command
-from cost_models.machine import Machine
 from cost_models.calibrate import machine_of
+from cost_models.machine import Machine
 from kernel_gen.runtime.host import host_target
 from tests.cli.conftest import Gaf
 

@@ -63,7 +63,7 @@ def _resnet() -> nn.Module:
             {"linear": 13, "attention": 2, "layer_norm": 5, "gelu": 2},
             85,
         ),
-        (_gpt2, (IDS,), {}, {"linear": 9, "attention": 2, "layer_norm": 5, "tanh": 2}, 145),
+        (_gpt2, (IDS,), {}, {"linear": 9, "attention": 2, "layer_norm": 5, "tanh": 2}, 140),
         (
             lambda: _llama(use_cache=False),
             (IDS,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernel_gen.codegen.cpu.axes import extent
 from kernel_gen.codegen.cpu.matmul import guess
 from kernel_gen.codegen.cpu.matmul.operand import (
+    fits_in_place,
     holds_pairs,
     left_modes,
     may_turn,
@@ -96,7 +97,11 @@ def _seeds(problem: Problem, target: Target, tiles: list[guess.Tile]) -> tuple[S
             for tile in tiles[1:3]
         ),
     ]
-    return tuple(dict.fromkeys(wished))
+    return tuple(
+        seed
+        for seed in dict.fromkeys(wished)
+        if fits_in_place(problem, tiling_of(problem, target, dict(seed)))
+    )
 
 
 def _splits(problem: Problem, target: Target) -> tuple[str, ...]:
