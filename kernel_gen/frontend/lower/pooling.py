@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, extent, lowers
 from kernel_gen.frontend.lower.views import interleaved
+from kernel_gen.ir.types import Dim
 
 _MAX_WINDOW = 25  # elements: a window is written out in the kernel
 
@@ -17,60 +18,50 @@ _MAX_WINDOW = 25  # elements: a window is written out in the kernel
 )
 def max_pool(c: Lowering, a: Args) -> Result:
     value: Val = a["self"]
-    kernel = _sizes(a["kernel_size"], a)
-    stride = _sizes(a["stride"] or kernel, a)
-    padding, dilation = _sizes(a["padding"], a), _sizes(a["dilation"], a)
-    _check(c, value, kernel)
-    high = _high(c, value, kernel, stride, padding, dilation)
-    settings = {
-        "kernel": kernel,
-        "stride": stride,
-        "low": padding,
-        "high": high,
-        "dilation": dilation,
-    }
-    found = c.op("max_pool", value, **settings)
+    windows = _max_windows(c, a, value, c.out_type.shape)
+    found = c.op("max_pool", value, **windows)
     if len(c.used) == 1:
         return found
-    return [found, c.op("argmax_pool", value, **settings) if c.used[1] else None]
+    return [found, c.op("argmax_pool", value, **windows) if c.used[1] else None]
 
 
 @lowers("max_pool2d_with_indices_backward max_pool3d_with_indices_backward")
 def max_pool_backward(c: Lowering, a: Args) -> Result:
     gradient: Val = a["grad_output"]
-    kernel = _sizes(a["kernel_size"], a)
-    stride = _sizes(a["stride"] or kernel, a)
-    padding, dilation = _sizes(a["padding"], a), _sizes(a["dilation"], a)
-    _check(c, gradient, kernel)
-    return c.op(
-        "max_pool_gradient",
-        gradient,
-        a["indices"],
-        image=_image(c, a["self"], kernel),
-        kernel=kernel,
-        stride=stride,
-        low=padding,
-        high=_high(c, a["self"], kernel, stride, padding, dilation, gradient),
-        dilation=dilation,
-    )
+    windows = _max_windows(c, a, gradient, gradient.shape)
+    image = _image(c, a["self"], windows["kernel"])
+    return c.op("max_pool_gradient", gradient, a["indices"], image=image, **windows)
 
 
 @lowers("avg_pool2d_backward avg_pool3d_backward")
 def avg_pool_backward(c: Lowering, a: Args) -> Result:
     gradient: Val = a["grad_output"]
+    windows = _mean_windows(c, a, gradient)
+    image = _image(c, a["self"], windows["kernel"])
+    return c.op("avg_pool_gradient", gradient, image=image, **windows)
+
+
+def _max_windows(
+    c: Lowering, a: Args, value: Val, out: tuple[Dim, ...]
+) -> dict[str, tuple[int, ...]]:
+    """Attributes of a maximum's windows over the image `self`, pooled to the shape `out`."""
+    kernel = _sizes(a["kernel_size"], a)
+    stride = _sizes(a["stride"] or kernel, a)
+    padding, dilation = _sizes(a["padding"], a), _sizes(a["dilation"], a)
+    _check(c, value, kernel)
+    high = _high(c, a["self"], kernel, stride, padding, dilation, out)
+    return {"kernel": kernel, "stride": stride, "low": padding, "high": high, "dilation": dilation}
+
+
+def _mean_windows(c: Lowering, a: Args, value: Val) -> dict[str, tuple[int, ...]]:
+    """Attributes of windows of equal weights; those that torch cuts at the border are its own."""
     kernel = _sizes(a["kernel_size"], a)
     stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
-    _check_weights(c, a, padding)
-    _check(c, gradient, kernel)
-    return c.op(
-        "avg_pool_gradient",
-        gradient,
-        image=_image(c, a["self"], kernel),
-        kernel=kernel,
-        stride=stride,
-        low=padding,
-        high=padding,
-    )
+    cut = any(padding) and not a["count_include_pad"]
+    if cut or a["ceil_mode"] or a.get("divisor_override") is not None:
+        raise NotLowered(f"{c.name} with windows of several weights", decompose=False)
+    _check(c, value, kernel)
+    return {"kernel": kernel, "stride": stride, "low": padding, "high": padding}
 
 
 def _image(c: Lowering, value: Val, kernel: tuple[int, ...]) -> tuple[int, ...]:
@@ -103,13 +94,11 @@ def _high(
     stride: tuple[int, ...],
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
-    made: Val | None = None,
+    out: tuple[Dim, ...],
 ) -> tuple[int, ...]:
-    """What follows the image, so that the last window that torch takes in `ceil_mode` fits; `made`
-    is the pooled image, where that is not the call's result."""
-    out = (c.out_type if made is None else made.type).shape[-len(kernel) :]
+    """What follows the image, so that the last window that torch takes in `ceil_mode` fits."""
     found = []
-    for d, n in enumerate(out):
+    for d, n in enumerate(out[-len(kernel) :]):
         size = extent(c, value, value.rank - len(kernel) + d)
         reach = dilation[d] * (kernel[d] - 1) + 1
         last = (int(n) - 1) * stride[d] + reach  # type: ignore[arg-type]
@@ -119,19 +108,8 @@ def _high(
 
 @lowers("avg_pool1d avg_pool2d avg_pool3d")
 def avg_pool(c: Lowering, a: Args) -> Result:
-    """Windows of equal weights; those that torch cuts at the border are the framework's."""
     value: Val = a["self"]
-    kernel = _sizes(a["kernel_size"], a)
-    stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
-    _check_weights(c, a, padding)
-    _check(c, value, kernel)
-    return c.op("avg_pool", value, kernel=kernel, stride=stride, low=padding, high=padding)
-
-
-def _check_weights(c: Lowering, a: Args, padding: tuple[int, ...]) -> None:
-    cut = any(padding) and not a["count_include_pad"]
-    if cut or a["ceil_mode"] or a.get("divisor_override") is not None:
-        raise NotLowered(f"{c.name} with windows of several weights", decompose=False)
+    return c.op("avg_pool", value, **_mean_windows(c, a, value))
 
 
 def _sizes(setting: int | Sequence[int], a: Args) -> tuple[int, ...]:
