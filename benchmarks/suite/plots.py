@@ -28,6 +28,9 @@ COLOURS = {
 _OTHER_COLOUR = "#475569"
 _COLUMNS = 4
 _MARKERS = "os^Dv<>Ph*Xp"
+# Kernels that only move data have no operations to show: they stand at this intensity, as high as
+# their bytes per second put them.
+_LEAST_INTENSITY = 1 / 32
 
 
 def plot_suite(results: Sequence[Result], contenders: Sequence[str], folder: Path) -> list[Path]:
@@ -105,12 +108,15 @@ def _roofline(results: Sequence[Result], points: Sequence[tuple[str, Any]]) -> F
             mine = [kernel for name, kernel in points if name == workload]
             axes.scatter(
                 [_intensity(kernel) for kernel in mine],
-                [max(kernel["operations"], 1) / kernel["median_us"] / 1e3 for kernel in mine],
+                [_gflops(kernel) for kernel in mine],
                 s=26, marker=_MARKERS[number % len(_MARKERS)], edgecolors="white", linewidths=0.4,
                 color=colours(number / max(1, len(workloads) - 1)), label=workload,
             )  # fmt: skip
         axes.set(xscale="log", yscale="log")
-        axes.set_xlabel("arithmetic intensity of the kernel's nest, operations per byte")
+        axes.set_xlabel(
+            "arithmetic intensity of the kernel's nest, operations per byte"
+            " (data movement alone: at the left edge)"
+        )
         axes.set_ylabel("GFLOP/s (operations of the nest over its measured time)")
         axes.grid(color="#e2e8f0", linewidth=0.6, which="major")
         figure.legend(loc="outside right upper", frameon=False, fontsize=8)
@@ -119,7 +125,11 @@ def _roofline(results: Sequence[Result], points: Sequence[tuple[str, Any]]) -> F
 
 
 def _intensity(kernel: Any) -> float:
-    return max(float(kernel["operations"]), 1.0) / max(float(kernel["nbytes"]), 1.0)
+    return max(float(kernel["operations"]) / max(float(kernel["nbytes"]), 1.0), _LEAST_INTENSITY)
+
+
+def _gflops(kernel: Any) -> float:
+    return _intensity(kernel) * max(float(kernel["nbytes"]), 1.0) / float(kernel["median_us"]) / 1e3
 
 
 def _roofs(
