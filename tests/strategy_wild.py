@@ -1,5 +1,4 @@
-"""Further steps of random graphs: ops on floats of any size, integers that no mask keeps small, and
-windows.
+"""Further steps of random graphs: ops on floats of any size, and integers that no mask keeps small.
 
 A wild value (denormal, huge, infinite, NaN) is as exact as its input; one op that rounds may
 follow, whose relative error is that op's own, and then ops that only move or choose.
@@ -101,35 +100,9 @@ def integer_division(draft: Draft) -> None:
     draft.op(draft.one_of(_INTEGER_DIVISIONS), x, y)
 
 
-def pool(draft: Draft) -> None:
-    """Windows over the last dimensions, one in the padding at most."""
-    x = draft.pick(lambda v: draft.type(v).dtype.is_float and _has_room(draft.shape(v)))
-    if x is None:
-        return
-    shape = draft.shape(x)
-    spatial = draft.integer(1, min(len(shape) - 1, 2))
-    op = draft.one_of(("max_pool", "avg_pool"))
-    settings: dict[str, list[int]] = {"kernel": [], "stride": [], "low": [], "high": []}
-    for extent in shape[-spatial:]:
-        kernel = draft.integer(1, min(extent, 3))
-        settings["kernel"].append(kernel)
-        settings["stride"].append(draft.integer(1, 3))
-        around = draft.integer(0, kernel // 2)
-        settings["low"].append(around)
-        settings["high"].append(around)
-    if op == "max_pool":
-        settings["dilation"] = [1] * spatial
-    draft.op(op, x, bound=draft.info(x).bound, exact=op == "max_pool", **settings)
-
-
-def _has_room(shape: tuple[int, ...]) -> bool:
-    return len(shape) >= 2 and 0 not in shape and shape[-1] > 1 and len(shape) <= 4
-
-
 WILD_STEPS: dict[str, Callable[[Draft], None]] = {
     "wild_unary": wild_unary,
     "wild_binary": wild_binary,
     "wild_cast": wild_cast,
     "integer_division": integer_division,
-    "pool": pool,
 }

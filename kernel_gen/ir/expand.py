@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from kernel_gen.errors import InvalidGraph
 from kernel_gen.ir.builder import GraphBuilder
-from kernel_gen.ir.call import Call, make_call
+from kernel_gen.ir.call import Call, make_call, shape_attr
 from kernel_gen.ir.emitter import Emitter
 from kernel_gen.ir.expand_activation import ACTIVATIONS
 from kernel_gen.ir.expand_attention import expand_attention
@@ -56,7 +56,11 @@ def expand(node: Node, operand_types: Sequence[TensorType]) -> Graph:
     for name in _symbols(plain):
         builder.symbol(name, 0, 2**48, 0)
     operands = tuple(builder.input(type) for type in plain)
-    builder.output(rule(Emitter(builder), make_call(node.op, plain, node.attrs), operands))
+    e, call = Emitter(builder), make_call(node.op, plain, node.attrs)
+    made = rule(e, call, operands)
+    if made in operands:  # an output is a value of its own, also of an op that changes nothing
+        made = e.op("reshape", made, shape=shape_attr(builder.type_of(made).shape))
+    builder.output(made)
     return builder.build()
 
 

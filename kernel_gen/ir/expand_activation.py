@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kernel_gen.ir.call import Call, shape_attr
+from kernel_gen.ir.call import Call
 from kernel_gen.ir.emitter import Emitter
 
 Formula = Callable[[Emitter, Call, int], int]
@@ -85,8 +85,6 @@ def _square(e: Emitter, call: Call, x: int) -> int:
 
 def _clamp(e: Emitter, call: Call, x: int) -> int:
     bounds = [None if call.attrs[key] is None else call.number(key) for key in ("low", "high")]
-    if bounds == [None, None]:
-        return e.op("reshape", x, shape=shape_attr(call.x.shape))
     return _between(e, x, *bounds)
 
 

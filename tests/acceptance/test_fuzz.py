@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 from kernel_gen.ir import evaluate_elementwise
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.ops import OPS, OpKind
 from kernel_gen.ir.target import Target
+from kernel_gen.ir.types import TensorType, ValueDomain
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from tests.soak.fuzz import child
@@ -24,6 +27,7 @@ from tests.soak.fuzz.cases import FuzzCase, fuzz_case
 from tests.soak.fuzz.child import Batch, checked
 from tests.soak.fuzz.run import Run
 from tests.soak.fuzz.shrink import shrunk
+from tests.strategies import random_input
 
 
 def test_the_first_seeds_are_right(kept_compiler: Compiler) -> None:
@@ -104,6 +108,17 @@ def test_a_run_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_product_reads_rows_along_an_axis_that_a_view_has_split(kept_compiler: Compiler) -> None:
-    """Seed 2998: a left operand in place at (13·i + j) // 17, which named no known function."""
-    found = check_cases([fuzz_case(2998)], host_target("x86-64"), kept_compiler)
+    """A left operand in place at (13·i + j) // 17, which named no known function."""
+    b = GraphBuilder()
+    finite = ValueDomain(finite=True)
+    shapes = ((13, 130), (130, 17), (13,))
+    x, w, y = (b.input(TensorType(DType.F32, shape), domain=finite) for shape in shapes)
+    rows = b.op("reshape", b.op("linear", x, b.op("permute", w, dims=(1, 0))), shape=(17, 1, 13))
+    b.output(b.op("atan2", rows, b.op("add", b.op("abs", y), b.constant(np.array(0.5, "f")))))
+    graph = b.build()
+    numbers = np.random.default_rng(0)
+    inputs = [random_input(numbers, graph.type_of(item.value), item) for item in graph.inputs]
+    case = FuzzCase(2998, graph, inputs, "fast")
+    found = check_cases([case], host_target("x86-64"), kept_compiler)
     assert found.failures == {}
+    assert found.tried["kernel matmul"]

@@ -137,6 +137,21 @@ def test_pools_take_any_number_of_dimensions(op: str, low: int, leading: tuple[i
     assert_outputs_match(graph, [array], [to_numpy(result)])
 
 
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3), (2, 1, 3), (2, 0, 3), (0,)])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_images_of_any_number_of_dimensions_are_resized(
+    mode: str, leading: tuple[int, ...]
+) -> None:
+    builder = GraphBuilder()
+    x = builder.input(TensorType(DType.F64, (*leading, 5, 4)))
+    attrs = {"sizes": (3, 7), "scales": (0.0, 0.0), "mode": mode, "align": True}
+    builder.output(builder.op("resize", x, **attrs))
+    graph = builder.build()
+    array = np.random.default_rng(0).standard_normal((*leading, 5, 4))
+    (result,) = TorchProgram(graph)(torch.from_numpy(array))
+    assert_outputs_match(graph, [array], [to_numpy(result)])
+
+
 @pytest.mark.parametrize("dtype", ["bool", "u8", "i8", "i64", "f16", "bf16", "f64"])
 @pytest.mark.parametrize("dims", [[0], [0, 1]])
 def test_extremes_of_no_elements_are_the_bounds_of_the_type(dtype: str, dims: list[int]) -> None:

@@ -148,6 +148,21 @@ def test_concat_of_one_tensor_twice_used_twice():
     check(b.build())
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("resize", {"sizes": (7,), "scales": (0.0,), "mode": "linear", "align": False}),
+        ("clamp", {"low": None, "high": None}),
+    ],
+)
+def test_a_composite_that_changes_nothing_is_a_value_of_its_own(op, attributes):
+    b = GraphBuilder()
+    v = b.op(op, b.input(tensor(3, 2, 7)), **attributes)
+    b.output(v)
+    b.output(b.op("mul", v, v))
+    check(b.build())
+
+
 def test_int32_wraps_before_it_is_widened():
     b = GraphBuilder()
     x = b.input(TensorType(DType.I32, (2,), None), domain=ValueDomain(2**31 - 1, 2**31 - 1))

@@ -124,18 +124,18 @@ def _resize(a: Attrs) -> Call:
     if name is None:
         raise InvalidGraph(f"{a.op} by {a.text('mode')} of {len(sizes)} dimensions: torch has none")
     function = getattr(torch.ops.aten, name).default
-    return lambda x: function(x, sizes, align, *scales)
+    return _of_any_rank(lambda x: function(x, sizes, align, *scales), len(sizes), (2,))
 
 
-def _of_any_rank(pool: Call, pooled: int) -> Call:
-    """Torch pools images of a batch or of one member; a graph's may have more dimensions before the
-    `pooled` last ones, none, or empty ones."""
+def _of_any_rank(function: Call, spatial: int, taken: tuple[int, ...] = (1, 2)) -> Call:
+    """Torch takes images with as many dimensions before the `spatial` last ones as `taken` says: of
+    a batch, or of one member. A graph's may have more, none, or empty ones."""
 
     def call(x: torch.Tensor) -> torch.Tensor:
-        leading, image = x.shape[: x.dim() - pooled], x.shape[x.dim() - pooled :]
-        if len(leading) in (1, 2) and 0 not in leading:
-            return cast(torch.Tensor, pool(x))
-        made = cast(torch.Tensor, pool(x.reshape(math.prod(leading), 1, *image)))
+        leading, image = x.shape[: x.dim() - spatial], x.shape[x.dim() - spatial :]
+        if len(leading) in taken and 0 not in leading:
+            return cast(torch.Tensor, function(x))
+        made = cast(torch.Tensor, function(x.reshape(math.prod(leading), 1, *image)))
         return made.reshape(*leading, *made.shape[2:])
 
     return call

@@ -15,8 +15,9 @@ from tests.strategies import random_input
 from tests.strategy_draft import Draft, Thrown
 from tests.strategy_steps import STEPS
 from tests.strategy_wild import WILD_STEPS
+from tests.strategy_windows import WINDOW_STEPS
 
-ALL_STEPS = {**STEPS, **WILD_STEPS}
+ALL_STEPS = {**STEPS, **WILD_STEPS, **WINDOW_STEPS}
 _TYPICAL_STEPS, _MOST_STEPS = 4.0, 14
 # Steps that stand for many ops come more often.
 _WEIGHT = {
@@ -27,7 +28,8 @@ _WEIGHTED = [step for step in ALL_STEPS for _ in range(_WEIGHT.get(step, 1))]
 _STRUCTURED = 0.4  # share of the graphs
 _CENTRES = (
     *("matmul", "matmul", "matmul", "attention", "convolution", "softmax", "norm", "norm"),
-    *("moment", "reduction", "reduction", "position"),
+    *("moment", "reduction", "reduction", "position", "conv_transpose", "weight_gradient"),
+    *("pool", "pool_back", "resize"),
 )
 _BEFORE = ("smooth", "binary", "activation", "norm", "permute", "reshape", "indexed", "pad", "cast")
 _AFTER = (

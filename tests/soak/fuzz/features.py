@@ -13,12 +13,7 @@ from kernel_gen.ir.types import TensorType, contiguous_strides, static_shape
 from tests.soak.fuzz.cases import FuzzCase
 from tests.strategy_draft import WILD
 
-_NOT_DRAWN = frozenset(
-    ("framework",  # which back ends leave to torch
-     # Not drawn yet: proved by their own tests against torch and by their expansions alone.
-     "conv_transpose", "conv_weight_gradient", "resize", "argmax_pool", "max_pool_gradient",
-     "avg_pool_gradient")
-)  # fmt: skip
+_NOT_DRAWN = frozenset(("framework",))  # which back ends leave to torch
 OPS_DRAWN = frozenset(OPS) - _NOT_DRAWN
 FEATURES = frozenset(
     ("strict numerics", "no element", "an extent of 1", "rank 0", "a permuted input",
@@ -27,7 +22,7 @@ FEATURES = frozenset(
      "a reduction of two axes", "work before a product", "work after a product", "two outputs",
      "a value read twice")
 )  # fmt: skip
-_PRODUCTS = ("matmul", "linear", "convolution", "attention")
+_PRODUCTS = ("matmul", "linear", "convolution", "attention", "conv_transpose")
 
 
 def ops(case: FuzzCase) -> Iterator[str]:
