@@ -43,8 +43,7 @@ class Family:
             )
 
     def members(self) -> list[str]:
-        """Its living processes, as `pid command`. Ray's agents hide their environment; idle, they
-        ask for a server that is gone for a minute, and end then."""
+        """Its living processes, as `pid command`."""
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -53,8 +52,7 @@ class Family:
                     continue
             except OSError:
                 continue
-            if not command.startswith(("ray::DashboardAgent", "ray::RuntimeEnvAgent")):
-                found.append(f"{place.name} {command[:200].strip()}")
+            found.append(f"{place.name} {command[:200].strip()}")
         return found
 
     def kill(self, *names: str) -> None:

@@ -80,7 +80,7 @@ def test_ray_leaves_the_signal_handlers_alone(ray_device: RayDevice) -> None:
 def test_ray_starts_only_what_one_machine_needs(ray_device: RayDevice) -> None:
     commands = [" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)]
     assert any("raylet" in command for command in commands)
-    for needless in ("autoscaler", "log_monitor.py", "dashboard/dashboard.py"):
+    for needless in ("autoscaler", "log_monitor.py", "dashboard/", "DashboardAgent", "EnvAgent"):
         assert not [command for command in commands if needless in command]
 
 
@@ -106,6 +106,7 @@ def test_a_lean_start_leaves_ray_as_it_was() -> None:
             ("parameter", "RayParams"),
             ("services", "start_api_server"),
             ("services", "get_node"),
+            ("services", "start_ray_process"),
         )
     ]
     before = [getattr(module, name) for module, name in places]
