@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from cost_models.decided import Decided, decided
+from cost_models.decided import OUTER, UNVECTORISED, Decided, decided
 from cost_models.machine import Machine
 from cost_models.op_costs import (
     BROADCAST_LOAD,
@@ -54,7 +54,7 @@ class AnalyticModel:
         if schedule is not None and schedule.template == MATMUL:
             return product_us(nest, schedule, target, self._machine)
         said = decided(nest, schedule, target)
-        work = _Work(nest, target, self._machine)
+        work = _Work(nest, target, self._machine, said.along)
         memory = work.memory_us(said)
         packed = schedule is None or schedule.template != "loops"
         arithmetic = work.arithmetic_us(said, packed=packed) / said.threads
@@ -65,7 +65,7 @@ class AnalyticModel:
 class _Work:
     """Bytes and cycles of one nest."""
 
-    def __init__(self, nest: LoopNest, target: Target, machine: Machine) -> None:
+    def __init__(self, nest: LoopNest, target: Target, machine: Machine, along: str | None) -> None:
         self._nest = nest
         self._target = target
         self._machine = machine
@@ -74,15 +74,30 @@ class _Work:
             for a in nest.axes
         }
         self._live = nest.statement_axes()
-        self._inner = self._inner_axis()
+        self._vectorised = along not in UNVECTORISED
+        self._inner = self._inner_axis(along)
 
-    def _inner_axis(self) -> str | None:
-        """The axis along which the outputs are written: the vector axis."""
-        for store in sorted(self._nest.stores, key=lambda s: -len(s.index)):
-            axis = _unit_axis(store)
-            if axis is not None:
-                return axis
-        return self._nest.axes[-1].name if self._nest.axes else None
+    def _inner_axis(self, along: str | None) -> str | None:
+        """The axis that vectors run along: what most elements are read and written along, among
+        the reduced axes or the kept ones if a decision says which; templates merge axes, so its
+        name says no more than that."""
+        reduced = {a for s in self._nest.statements if isinstance(s, Reduce) for a in s.axes}
+        kept = [a.name for a in self._nest.axes if a.name not in reduced]
+        able = list(self._extents)
+        if reduced and along in (OUTER, *kept):
+            able = kept
+        elif along in reduced:
+            able = [name for name in able if name in reduced]
+        moved = dict.fromkeys(able, 0)
+        for access in self._accesses() if reduced else self._nest.stores:
+            axis = _unit_axis(access)
+            if axis in moved:
+                moved[axis] += self._points(frozenset().union(*(i.axes() for i in access.index)))
+        return max(reversed(able), key=lambda axis: moved[axis], default=None)
+
+    def _accesses(self) -> list[Load | Store]:
+        loads = [s for s in self._nest.statements if isinstance(s, Load)]
+        return [*self._nest.stores, *loads]
 
     def _points(self, axes: frozenset[str] | tuple[str, ...]) -> int:
         return math.prod(self._extents[axis] for axis in axes)
@@ -198,6 +213,8 @@ class _Work:
         return all(buffer.role is BufferRole.CONSTANT for buffer in buffers)
 
     def _lanes(self, dtype: DType) -> int:
+        if not self._vectorised:
+            return 1
         return max(self._target.vector_bytes // dtype.compute.bytes, 1)
 
     def _cycles(self, statement: Load | Compute | IndexValue, live: frozenset[str]) -> float:

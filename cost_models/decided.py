@@ -9,6 +9,9 @@ from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
+OUTER, UNVECTORISED = "rows", ("scalar", "")
+"""Vector axes by what they are: the most contiguous one that is not reduced; none."""
+
 _ONE = (1, "one")
 _ENOUGH = 8  # sums that hide the latency of an addition (four cycles, two a cycle)
 
@@ -16,12 +19,14 @@ _ENOUGH = 8  # sums that hide the latency of an addition (four cycles, two a cyc
 @dataclass(frozen=True, slots=True)
 class Decided:
     """`threads` at work; whether variances take their mean and the deviations in `one_pass`; the
-    buffers that are `streamed` past the caches; sums that are taken side by side."""
+    buffers that are `streamed` past the caches; sums that are taken side by side; the axis that
+    vectors run `along`, by name or by what it is, None where no decision says it."""
 
     threads: int
     one_pass: bool = False
     streamed: frozenset[int] = frozenset()
     sums: int = _ENOUGH
+    along: str | None = None
 
 
 def decided(nest: LoopNest, schedule: Schedule | None, target: Target) -> Decided:
@@ -35,6 +40,7 @@ def decided(nest: LoopNest, schedule: Schedule | None, target: Target) -> Decide
         one_pass=_value(schedule, "passes") == 1,
         streamed=_streamed(nest, _value(schedule, "stream-store")),
         sums=_sums(schedule),
+        along=_along(schedule),
     )
 
 
@@ -50,6 +56,11 @@ def _streamed(nest: LoopNest, choice: Attr | None) -> frozenset[int]:
     if not isinstance(choice, int) or choice < 1:
         return frozenset()
     return frozenset(outputs if choice == 1 else outputs[choice - 2 : choice - 1])
+
+
+def _along(schedule: Schedule) -> str | None:
+    value = _value(schedule, "vectorise")
+    return value if isinstance(value, str) else None
 
 
 def _sums(schedule: Schedule) -> int:

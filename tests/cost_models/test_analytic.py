@@ -133,3 +133,26 @@ def test_few_sums_side_by_side_wait_for_each_other():
     one, two, many = (predict(nest, chosen(rows=n, unroll=1)) for n in (1, 2, 16))
     assert one > 1.1 * two > 1.1 * many
     assert many == predict(nest)
+
+
+def test_sums_of_rows_are_read_along_rows_whatever_shape_they_have():
+    def cosines(keepdim):
+        def build(b, x, y):
+            length = b.op("sqrt", b.op("sum", b.op("square", x), dims=(1,), keepdim=True))
+            return b.op("sum", b.op("mul", b.op("div", x, length), y), dims=(1,), keepdim=keepdim)
+
+        return nest_of(build, (8192, 384), (8192, 384))
+
+    assert predict(cosines(keepdim=False)) == predict(cosines(keepdim=True))
+
+
+@pytest.mark.parametrize("other", ["i0", "rows", "scalar"])
+def test_vectors_across_rows_and_no_vectors_cost_more_than_along_rows(other):
+    nest = nest_of(lambda b, x: b.op("sum", x, dims=(1,), keepdim=False), (4096, 512))
+    (along,) = (axis.name for axis in nest.axes if axis.name != "i0")
+    assert predict(nest, chosen(vectorise=other)) > 2 * predict(nest, chosen(vectorise=along))
+
+
+def test_columns_are_summed_along_the_axis_that_stays():
+    nest = nest_of(lambda b, x: b.op("sum", x, dims=(0,), keepdim=False), (4096, 512))
+    assert predict(nest, chosen(vectorise="rows")) == predict(nest, chosen(vectorise="contiguous"))
