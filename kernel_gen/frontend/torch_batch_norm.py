@@ -9,29 +9,19 @@ three calls would be one that no user has.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from kernel_gen.frontend.torch_calls.attrs import Attrs
+from kernel_gen.frontend.torch_calls.joint import JointCall
 from kernel_gen.ir.graph import Graph, Node
 from kernel_gen.ir.types import static_shape
 
 Tensor = torch.Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class BatchNormCall:
-    """`call(*tensors of inputs)` gives the tensors of `outputs`; it stands for three `nodes`."""
-
-    nodes: tuple[int, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    call: Callable[..., Sequence[Tensor]]
-
-
-def batch_norm_calls(program: Graph) -> Iterator[BatchNormCall]:
+def batch_norm_calls(program: Graph) -> Iterator[JointCall]:
     """Those of a static program, each to be made where its first node stands."""
     made_by = program.producers()
     for position, node in enumerate(program.nodes):
@@ -64,7 +54,7 @@ def _count(program: Graph, norm: Node) -> int:
     return batch * math.prod(image)
 
 
-def _call(program: Graph, norm: Node, nodes: tuple[int, int, int]) -> BatchNormCall:
+def _call(program: Graph, norm: Node, nodes: tuple[int, int, int]) -> JointCall:
     x, mean, var, *parameters = norm.inputs
     a, count = Attrs(norm), _count(program, norm)
     has_weight, has_bias, eps = a.flag("weight"), a.flag("bias"), a.float("eps")
@@ -78,4 +68,4 @@ def _call(program: Graph, norm: Node, nodes: tuple[int, int, int]) -> BatchNormC
         y = torch.batch_norm(value, weight, bias, found, unbiased, True, 1.0, eps, True)
         return y, found, unbiased.mul_((count - 1) / count)
 
-    return BatchNormCall(nodes, (x, *parameters), (norm.output, mean, var), call)
+    return JointCall(nodes, (x, *parameters), (norm.output, mean, var), call)

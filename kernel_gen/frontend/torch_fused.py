@@ -55,6 +55,10 @@ class ConvolutionCall:
             )
         return result if self._following is None else self._following(result)
 
+    def results(self, *tensors: Tensor) -> dict[int, Tensor]:
+        """The tensor by value."""
+        return {self.output: self(*tensors)}
+
     def _packed(self, x: Tensor, weight: Tensor) -> Tensor:
         known = self._weight
         if known is None or known[0] is not weight:

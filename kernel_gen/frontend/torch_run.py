@@ -17,6 +17,7 @@ from kernel_gen.errors import InvalidInput
 from kernel_gen.frontend.dtypes import to_torch
 from kernel_gen.frontend.torch_batch_norm import batch_norm_calls
 from kernel_gen.frontend.torch_fused import library_call
+from kernel_gen.frontend.torch_largest import largest_calls
 from kernel_gen.frontend.torch_ops import call_for, call_in_place, call_with_numbers
 from kernel_gen.ir.graph import Attr, Constant, Graph, Node
 from kernel_gen.ir.types import Dim, Sym, TensorType, static_shape
@@ -160,7 +161,8 @@ def _steps(program: Graph, in_place: Container[int]) -> list[_Step]:
     kept = {item.value for item in program.outputs}
     kept |= {item.value for item in program.inputs} | {c.value for c in program.constants}
     bare: list[tuple[Call, tuple[int, ...], tuple[int, ...]]] = []
-    whole = {min(found.nodes): found for found in batch_norm_calls(program)}
+    joint = [*batch_norm_calls(program), *largest_calls(program)]
+    whole = {min(found.nodes): found for found in joint}
     inside = {position for found in whole.values() for position in found.nodes}
     for position, node in enumerate(program.nodes):
         if position in whole:

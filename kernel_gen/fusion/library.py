@@ -11,6 +11,7 @@ from kernel_gen.fusion.legality import matrix_products, unfusable
 from kernel_gen.fusion.region import constant_values, make_group
 from kernel_gen.ir.fused_convolution import FusedConvolution, extended, is_for_library
 from kernel_gen.ir.graph import Graph
+from kernel_gen.ir.largest import largest_pairs
 from kernel_gen.ir.ops import OpKind, spec
 
 _LIBRARY = Refusal("library", "The library's kernel is a choice of the search.")
@@ -22,8 +23,8 @@ def library_groups(
     constant: frozenset[int],
     refusals: Mapping[tuple[int, ...], Refusal],
 ) -> tuple[FrameworkGroup, ...]:
-    """A framework group for each node that is not constant, and for each library op with the
-    views that it alone reads (torch reads them without a copy)."""
+    """A framework group for each node that is not constant, for each library op with the views
+    that it alone reads (torch reads them without a copy), and for nodes that are one call."""
     found: list[FrameworkGroup] = []
     fixed = constant_values(program)
     for node in range(len(program.nodes)):
@@ -35,6 +36,8 @@ def library_groups(
         if views and matrix_products(program.nodes[node]):
             found.append(framework_group(program, (*views, node), reason))
         found += _fused_convolutions(program, dag, fixed, node)
+    pairs = [sorted(pair) for pair in largest_pairs(program) if constant.isdisjoint(pair)]
+    found += [framework_group(program, (first, second), _LIBRARY) for first, second in pairs]
     return tuple(found)
 
 

@@ -230,7 +230,7 @@ class BoundPlan:
         if call is None:
             run(self.plan.program, step.nodes, env, self._overwriting)
         else:
-            env[call.output] = call(*[env[value] for value in call.inputs])
+            env.update(call.results(*[env[value] for value in call.inputs]))
         for value, type_ in step.fetched:
             env[value] = tensor = with_layout(env[value], type_)
             context.values[value] = tensor.data_ptr()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
+from kernel_gen.frontend.torch_calls.joint import JointCall
 from kernel_gen.frontend.torch_fused import ConvolutionCall, library_call
+from kernel_gen.frontend.torch_largest import largest_call
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.layout import kernel_reads, kernel_writes
 from kernel_gen.runtime.plan import FrameworkGroup, Plan, Segment
@@ -38,7 +40,7 @@ class Framework:
     def __init__(
         self,
         nodes: tuple[int, ...],
-        call: ConvolutionCall | None,
+        call: ConvolutionCall | JointCall | None,
         fetched: list[tuple[int, TensorType]],
     ) -> None:
         self.nodes = nodes
@@ -84,7 +86,8 @@ def _framework(
 ) -> Framework:
     group = plan.cover.groups[position]
     fetched = [(v, plan.program.type_of(v)) for v in group.outputs if v in read]
-    call = library_call(plan.program, group.nodes) if group.nodes in library else None
+    joint = largest_call(plan.program, group.nodes)
+    call = library_call(plan.program, group.nodes) if group.nodes in library else joint
     return Framework(group.nodes, call, fetched)
 
 
