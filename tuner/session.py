@@ -13,6 +13,7 @@ from cost_models.choose import model_for
 from cost_models.model import CostModel
 from kernel_gen.codegen.registry import templates as all_templates
 from kernel_gen.codegen.template import Template
+from kernel_gen.errors import InvalidInput
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import (
     COVER_GROUP,
@@ -25,7 +26,7 @@ from kernel_gen.records import (
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
-from tuner.child.contest import GraphTask
+from tuner.child.contest import FRAMEWORK_ERROR, GraphTask
 from tuner.devices.device import Device
 from tuner.meter import Meter
 from tuner.nests.costs import CostBook
@@ -192,6 +193,19 @@ class Session:
                 costs.add_library(trial.group, trial.result)
             self._archive.add_trials(trials)
             self._progress("library")
+        self._need_baseline()
+
+    def _need_baseline(self) -> None:
+        """Raises InvalidInput where torch refuses the values that are drawn for the program, as ops
+        that only torch has may: no plan could be compared with it."""
+        graph = self._assignment.graph
+        if not any(node.op == "framework" for node in graph.nodes):
+            return
+        (result,) = self._device.time_graphs([GraphTask(graph)])
+        if isinstance(result, Failure) and result.code == FRAMEWORK_ERROR:
+            raise InvalidInput(
+                f"no plan can be timed: torch refuses values drawn at random: {result.message}"
+            )
 
     def _progress(self, phase: str) -> None:
         data = {

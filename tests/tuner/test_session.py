@@ -11,13 +11,17 @@ from kernel_gen.codegen.cpu.registry import templates
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.candidates import candidates
 from kernel_gen.fusion.group import FusionGroup
+from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Compute, LoopNest
 from kernel_gen.ir.target import Target
+from kernel_gen.ir.types import TensorType
 from kernel_gen.records import COVER_GROUP, Failure, Measurement, Stage, Trial
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
+from tuner.child.contest import FRAMEWORK_ERROR
 from tuner.devices.device import LocalDevice
 from tuner.replay import Lookup, ReplayDevice, replay
 from tuner.session import Assignment, Session
@@ -233,6 +237,23 @@ def test_a_program_without_any_time_has_no_plan() -> None:
 
     with pytest.raises(InvalidInput, match="cannot be timed: this candidate is not in the record"):
         run(unknown)
+
+
+def test_a_program_that_refuses_drawn_values_ends_before_kernels_are_tried() -> None:
+    b = GraphBuilder()
+    x = b.input(TensorType(DType.F32, (8, 8), None))
+    call = {"target": "aten.linalg_cholesky.default", "args": ((("value", 0),), ())}
+    why = {"code": "no-lowering", "sentence": "The library's."}
+    (made,) = b.op("framework", x, out_types=[b.type_of(x)], **call, **why)
+    b.output(b.op("relu", made))
+
+    def lookup(group: str, template: str, point: object) -> Measurement | Failure:
+        return Failure(Stage.RUN, FRAMEWORK_ERROR, "not positive-definite")
+
+    archive = MemoryArchive()
+    with pytest.raises(InvalidInput, match="drawn at random: not positive-definite"):
+        run(lookup, assignment(TARGET, graph=b.build()), archive)
+    assert not kernel_trials(archive)
 
 
 def test_what_a_search_was_given_is_kept() -> None:

@@ -20,7 +20,7 @@ from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, Input, InputKind
 from kernel_gen.ir.index import Index
 from kernel_gen.ir.loopnest import Buffer, BufferRole, Load, LoopNest, operands
-from kernel_gen.ir.types import ValueDomain, static_shape
+from kernel_gen.ir.types import TensorType, ValueDomain, static_shape
 from tuner.checks.bags import Starts, bag_starts
 
 Array = NDArray[Any]
@@ -48,18 +48,44 @@ def mixed_operands(
 
 
 def graph_operands(
-    graph: Graph, domains: Sequence[ValueDomain], rng: np.random.Generator
+    graph: Graph,
+    domains: Sequence[ValueDomain],
+    rng: np.random.Generator,
+    *,
+    tame: bool = False,
 ) -> list[Array]:
     """Ordinary values for each input of a program, given the domains of its values. Matrices of
     weights are scaled by 1/√fan-in, as trained ones roughly are, so that deep programs neither
-    vanish nor overflow; starts of bags ascend."""
+    vanish nor overflow; starts of bags ascend.
+
+    With `tame`, floats whose domain says nothing are what most ops with demands of their own take:
+    probabilities, and square matrices positive definite.
+    """
     starts = bag_starts(graph)
     return [
         _starts(graph, given, starts[given.value], rng)
         if given.value in starts
+        else _tame_operand(graph.type_of(given.value), rng)
+        if tame and _is_open(graph, given, domains[given.value])
         else _graph_operand(graph, given, domains[given.value], rng)
         for given in graph.inputs
     ]
+
+
+def _is_open(graph: Graph, given: Input, domain: ValueDomain) -> bool:
+    kind = graph.type_of(given.value)
+    is_free = domain.low is None and domain.high is None
+    return given.kind is InputKind.USER and kind.dtype.is_float and is_free
+
+
+def _tame_operand(kind: TensorType, rng: np.random.Generator) -> Array:
+    """Between 0 and 1; square matrices symmetric, their diagonals more than the rest of a row."""
+    shape = static_shape(kind.shape)
+    drawn: Array = rng.random(shape, dtype=np.float32)
+    if kind.rank >= 2 and shape[-1] == shape[-2]:
+        drawn = (drawn + np.swapaxes(drawn, -1, -2)) / (8 * max(shape[-1], 1))
+        drawn = drawn + np.eye(shape[-1]) / 2
+    return drawn.astype(numpy_dtype(kind.dtype))
 
 
 def _starts(graph: Graph, given: Input, starts: Starts, rng: np.random.Generator) -> Array:

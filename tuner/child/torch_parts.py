@@ -6,6 +6,7 @@ threads, no gradients, fresh outputs.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 import zlib
@@ -32,6 +33,7 @@ from tuner.checks.float64 import is_no_worse
 from tuner.checks.operands import graph_operands
 from tuner.child import protocol
 from tuner.child.checked_run import wrong_result
+from tuner.child.contest import FRAMEWORK_ERROR
 from tuner.child.exact_run import exact_results
 from tuner.child.protocol import Limits
 
@@ -41,19 +43,38 @@ _DRAWS = 0  # seed of what the program draws itself: the baseline and its plans 
 _LEAST_ROUNDS = 3  # of a contest, however long the programs take, while the budget lasts
 _EXACT_SECONDS = 5.0  # of a run in float64, where results differ
 _DISCRETE_SHARE = 1e-3  # discrete elements that may differ between two orders of rounding
+_REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)  # what torch says of operands
 
 
 def time_graph(graph: Graph, threads: int, limits: Limits) -> Measurement | Failure:
     """Time of one call of the graph as torch runs it, by one call of the library's if it can."""
     torch.set_num_threads(threads)
-    inputs = _tensors(graph)
     program = TorchProgram(graph, fused=True)
+    try:
+        inputs, _ = _accepted(graph, program)
+    except _REFUSALS as error:
+        return Failure(Stage.RUN, FRAMEWORK_ERROR, str(error)[:500])
     with torch.no_grad():
-        try:
-            program(*inputs)
-        except RuntimeError as error:
-            return Failure(Stage.RUN, "framework-error", str(error)[:500])
         return protocol.measure(_timer(lambda: program(*inputs)), threads, limits)
+
+
+def _accepted(
+    graph: Graph, program: TorchProgram
+) -> tuple[list[torch.Tensor], Sequence[torch.Tensor]]:
+    """Inputs that the program runs on, and its results: ordinary values, or tame ones where some op
+    refuses those. Raises what torch says of the ordinary ones where it takes neither."""
+
+    def attempt(*, tame: bool) -> tuple[list[torch.Tensor], Sequence[torch.Tensor]]:
+        inputs = _tensors(graph, tame=tame)
+        torch.manual_seed(_DRAWS)
+        return inputs, program(*map(_copy, inputs))
+
+    try:
+        return attempt(tame=False)
+    except _REFUSALS:
+        with contextlib.suppress(*_REFUSALS):
+            return attempt(tame=True)
+        raise
 
 
 def check_plan(
@@ -140,10 +161,7 @@ class _Bench:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._inputs = _tensors(graph)
-        with torch.no_grad():
-            torch.manual_seed(_DRAWS)
-            results = TorchProgram(graph)(*self.inputs())
+        self._inputs, results = _accepted(graph, TorchProgram(graph))
         self.expected = [_numpy(tensor).copy() for tensor in results]
 
     def inputs(self) -> list[torch.Tensor]:
@@ -194,10 +212,10 @@ def _timer(call: Call) -> protocol.Timer:
     return time_us
 
 
-def _tensors(graph: Graph) -> list[torch.Tensor]:
+def _tensors(graph: Graph, *, tame: bool = False) -> list[torch.Tensor]:
     """Random inputs within the domains, with the strides that the graph was captured with."""
     rng = np.random.default_rng(zlib.crc32(graph.digest.encode()))
-    arrays = graph_operands(graph, value_domains(graph), rng)
+    arrays = graph_operands(graph, value_domains(graph), rng, tame=tame)
     return [
         _strided(array, graph, given.value)
         for array, given in zip(arrays, graph.inputs, strict=True)
