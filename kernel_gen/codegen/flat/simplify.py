@@ -1,5 +1,6 @@
-"""Rewrites of a flat nest before loops are made: unit axes go, adjacent axes merge, and sums that
-are added to each other become one (`sums`).
+"""Rewrites of a flat nest before loops are made: unit axes go, adjacent axes merge, sums that are
+added to each other become one (`sums`), exponentials that are taken twice are taken once
+(`exponentials`).
 
 x[i, j] + y[i, j], both contiguous, i < 4, j < 5   ->   x[i] + y[i], i < 20
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from kernel_gen.codegen.flat.exponentials import shared_exponentials
 from kernel_gen.codegen.flat.linear import (
     FlatLoad,
     FlatNest,
@@ -24,9 +26,9 @@ from kernel_gen.ir.types import Dim
 
 
 def simplify(nest: FlatNest) -> FlatNest:
-    """The nest without unit axes, with axes merged that every access walks as one, and with sums
-    joined."""
-    return joined_sums(merge_axes(drop_unit_axes(nest)))
+    """The nest without unit axes, with axes merged that every access walks as one, with sums joined
+    and exponentials shared."""
+    return shared_exponentials(joined_sums(merge_axes(drop_unit_axes(nest))))
 
 
 def drop_unit_axes(nest: FlatNest) -> FlatNest:
