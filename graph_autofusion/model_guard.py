@@ -1,8 +1,8 @@
 """Is the model still the one that was captured, and are its weights unwritten?
 
 Two speeds. `is_same` runs before every call of a plan: a few passes in C over the modules'
-dictionaries and the constant tensors, no Python loop. Only when it says no does `check` find out
-what happened.
+dictionaries, the constant tensors and a few of their elements, no Python loop. Only when it says no
+does `check` find out what happened.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as nn_module
 
+from graph_autofusion.looked_at import cells, value
 from graph_autofusion.reach import INTERNAL, Reach
 from kernel_gen.frontend.captured import constant_key
 
@@ -150,30 +151,38 @@ def _is_equal(one: object, other: object) -> bool:
 
 
 class _Constants:
-    """Bound tensors: where their data lie, how they are laid out, how often they were written."""
+    """Bound tensors: where their data lie, how they are laid out, how often they were written, and
+    a few of their elements, as not all writes are counted."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self.tensors = tensors
-        # Inference tensors keep no count of writes.
-        self._counted = [tensor for tensor in tensors if not tensor.is_inference()]
         self._pointers = list(map(_pointer, tensors))
-        self._versions = list(map(_version, self._counted))
         self._layouts = list(map(_layout, tensors))
+        counted = [tensor for tensor in tensors if not tensor.is_inference()]
+        self._writes = [(tensor, tensor._version) for tensor in counted]
+        self._elements = [
+            (tensor, cell, cell.value) for tensor in tensors for cell in cells(tensor)
+        ]
+        self._watch_all()
 
     def watch_only(self, positions: Collection[int]) -> None:
         chosen = {id(self.tensors[position]) for position in positions}
-        watched = [
-            (tensor, version)
-            for tensor, version in zip(self._counted, self._versions, strict=True)
-            if id(tensor) in chosen
-        ]
-        self._counted = [tensor for tensor, _ in watched]
-        self._versions = [version for _, version in watched]
+        self._writes = [watched for watched in self._writes if id(watched[0]) in chosen]
+        self._elements = [watched for watched in self._elements if id(watched[0]) in chosen]
+        self._watch_all()
+
+    def _watch_all(self) -> None:
+        """The columns that `is_unwritten` compares."""
+        self._counted = [tensor for tensor, _ in self._writes]
+        self._versions = [version for _, version in self._writes]
+        self._cells = [cell for _, cell, _ in self._elements]
+        self._values = [seen for _, _, seen in self._elements]
 
     def is_unwritten(self) -> bool:
         return (
             list(map(_version, self._counted)) == self._versions
             and list(map(_pointer, self.tensors)) == self._pointers
+            and list(map(value, self._cells)) == self._values
         )
 
     def has_layouts(self) -> bool:

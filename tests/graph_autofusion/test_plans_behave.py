@@ -165,11 +165,30 @@ def test_written_weights_are_packed_again(wrap, source):
     assert len(source.asked) == asked
 
 
-def test_weights_written_behind_torchs_back_need_refresh(wrap):
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda weight: weight.data.add_(1),
+        lambda weight: weight.data.copy_(torch.randn(16, 16)),
+        lambda weight: weight.detach().numpy().fill(0.5),
+    ],
+    ids=["data.add_", "data.copy_", "numpy"],
+)
+def test_weights_written_without_being_counted_are_packed_again(wrap, source, write):
+    model, x = nn.Sequential(nn.Linear(16, 16)), torch.randn(4, 16)
+    fast = wrap(model)
+    for _ in range(2):
+        fast(x)
+        write(model[0].weight)
+        assert_same(fast, model, x)
+    assert len(source.asked) == 1
+
+
+def test_single_elements_written_behind_torchs_back_need_refresh(wrap):
     model, x = nn.Sequential(nn.Linear(16, 16)), torch.randn(4, 16)
     fast = wrap(model)
     fast(x)
-    model[0].weight.detach().numpy()[:] = 0.5
+    model[0].weight.detach().numpy()[3, 1:9] = 0.5
     fast.refresh()
     assert_same(fast, model, x)
 
