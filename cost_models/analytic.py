@@ -8,6 +8,7 @@ products have a model of their own (`cost_models.product`).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from cost_models.decided import OUTER, UNVECTORISED, Decided, decided
 from cost_models.machine import Machine
@@ -18,6 +19,7 @@ from cost_models.op_costs import (
     vector_cycles,
 )
 from cost_models.product.model import product_us
+from cost_models.walks import walks
 from kernel_gen.codegen.cpu.matmul.tiling import NAME as MATMUL
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import (
@@ -107,10 +109,10 @@ class _Work:
     def memory_us(self, said: Decided) -> float:
         """Time to move what the nest touches at the rate of the cache level that holds it, and what
         is streamed past the caches at that of memory."""
-        read, written, streamed = self._bytes(said.streamed)
-        read *= max(self._passes() - said.one_pass, 1)
+        touched, written, streamed = self._bytes(said.streamed)
+        read = self._bytes_read(said)
         machine, target = self._machine, self._target
-        footprint = read + written + streamed
+        footprint = touched + written + streamed
         if footprint <= target.l2_bytes * said.threads * 0.75:
             rate = machine.l2_gb_s_core * said.threads
         elif footprint <= target.l3_bytes * 0.75:
@@ -122,40 +124,50 @@ class _Work:
 
     def _bytes(self, streamed: frozenset[int]) -> tuple[float, float, float]:
         """Bytes read, written and streamed, each once."""
-        read = written = past = 0.0
+        written = past = 0.0
         for number, buffer in enumerate(self._nest.buffers):
-            size = buffer.type.dtype.bytes
-            elems = math.prod(
-                d if isinstance(d, int) else self._machine.symbolic_extent
-                for d in buffer.type.shape
-            )
             if buffer.role is not BufferRole.OUTPUT:
-                read += min(self._points_read(number), elems) * size
-            elif number in streamed:
-                past += elems * size
+                continue
+            nbytes = self._elems(number) * buffer.type.dtype.bytes
+            if number in streamed:
+                past += nbytes
             else:
-                written += elems * size
-        return read, written, past
+                written += nbytes
+        loads = (n for n, s in enumerate(self._nest.statements) if isinstance(s, Load))
+        return self._bytes_of(loads), written, past
 
-    def _points_read(self, buffer: int) -> int:
-        loads = [s for s in self._nest.statements if isinstance(s, Load) and s.buffer == buffer]
-        return sum(self._points(frozenset().union(*(i.axes() for i in s.index))) for s in loads)
+    def _elems(self, buffer: int) -> int:
+        shape = self._nest.buffers[buffer].type.shape
+        return math.prod(d if isinstance(d, int) else self._machine.symbolic_extent for d in shape)
 
-    def _passes(self) -> int:
-        """How often a row passes through the cache: once if it stays in L2 between stages."""
-        depth = [0] * len(self._nest.statements)
-        row_bytes = 0
-        reduced: set[str] = set()
-        for number, statement in enumerate(self._nest.statements):
-            depth[number] = max((depth[used] for used in operands(statement)), default=0)
-            if isinstance(statement, Reduce):
-                depth[number] += 1
-                reduced |= set(statement.axes)
-        for statement in self._nest.statements:
-            if isinstance(statement, Load):
-                along = reduced & frozenset().union(*(i.axes() for i in statement.index))
-                row_bytes += self._points(frozenset(along)) * 4 if along else 0
-        return 1 if row_bytes <= self._target.l2_bytes // 2 else 1 + max(depth, default=0)
+    def _bytes_read(self, said: Decided) -> float:
+        """Bytes that the walks read: once if a row stays in L2 between its stages."""
+        total = 0.0
+        for walk in walks(self._nest, crosses=said.crosses):
+            whole = walk.reads | walk.read_for_stores
+            if self._row_bytes(walk.axes, whole) <= self._target.l2_bytes // 2:
+                total += self._bytes_of(whole)
+                continue
+            total += self._bytes_of(walk.reads) * max(walk.stages - said.one_pass, 1)
+            total += self._bytes_of(walk.read_for_stores)
+        return total
+
+    def _row_bytes(self, axes: frozenset[str], loads: Iterable[int]) -> int:
+        along = [axes & frozenset(self._live[number]) for number in loads]
+        return sum(4 * self._points(own) for own in along if own)
+
+    def _bytes_of(self, loads: Iterable[int]) -> float:
+        """Bytes of all that these loads read, each once."""
+        points: dict[int, int] = {}
+        for number in loads:
+            load = self._nest.statements[number]
+            assert isinstance(load, Load)
+            axes = frozenset().union(*(i.axes() for i in load.index))
+            points[load.buffer] = points.get(load.buffer, 0) + self._points(axes)
+        return sum(
+            min(count, self._elems(buffer)) * self._nest.buffers[buffer].type.dtype.bytes
+            for buffer, count in points.items()
+        )
 
     # -- arithmetic -----------------------------------------------------------------------------
 

@@ -20,13 +20,15 @@ _ENOUGH = 8  # sums that hide the latency of an addition (four cycles, two a cyc
 class Decided:
     """`threads` at work; whether variances take their mean and the deviations in `one_pass`; the
     buffers that are `streamed` past the caches; sums that are taken side by side; the axis that
-    vectors run `along`, by name or by what it is, None where no decision says it."""
+    vectors run `along`, by name or by what it is, None where no decision says it; whether sums of
+    columns are made while rows are read."""
 
     threads: int
     one_pass: bool = False
     streamed: frozenset[int] = frozenset()
     sums: int = _ENOUGH
     along: str | None = None
+    crosses: bool = True
 
 
 def decided(nest: LoopNest, schedule: Schedule | None, target: Target) -> Decided:
@@ -41,6 +43,7 @@ def decided(nest: LoopNest, schedule: Schedule | None, target: Target) -> Decide
         streamed=_streamed(nest, _value(schedule, "stream-store")),
         sums=_sums(schedule),
         along=_along(schedule),
+        crosses=_value(schedule, "cross") != 0,
     )
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from cost_models.analytic import AnalyticModel
+from cost_models.walks import walks
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import make_group
@@ -156,3 +157,36 @@ def test_vectors_across_rows_and_no_vectors_cost_more_than_along_rows(other):
 def test_columns_are_summed_along_the_axis_that_stays():
     nest = nest_of(lambda b, x: b.op("sum", x, dims=(0,), keepdim=False), (4096, 512))
     assert predict(nest, chosen(vectorise="rows")) == predict(nest, chosen(vectorise="contiguous"))
+
+
+def test_a_mean_over_rows_reads_the_rows_once_more_at_no_price():
+    def losses(whole):
+        def build(b, x):
+            top = b.op("amax", x, dims=(1,), keepdim=True)
+            total = b.op("sum", b.op("exp", b.op("sub", x, top)), dims=(1,), keepdim=False)
+            return b.op("mean", b.op("log", total), dims=(0,), keepdim=False) if whole else total
+
+        return nest_of(build, (4096, 4096))
+
+    assert predict(losses(whole=True)) < 1.1 * predict(losses(whole=False))
+
+
+def test_sums_of_columns_beside_rows_are_read_again_unless_they_cross():
+    def build(b, x, y):
+        total = b.op("sum", b.op("mul", x, y), dims=(1,), keepdim=True)
+        return b.op("sum", b.op("mul", x, total), dims=(0,), keepdim=False)
+
+    nest = nest_of(build, (16384, 4096), (16384, 4096))
+    apart, together = (predict(nest, chosen(cross=n)) for n in (0, 1))
+    assert 1.4 * together < apart < 1.6 * together
+
+
+def test_walks_are_those_of_the_reduced_axes():
+    nest = nest_of(lambda b, x: b.op("softmax", x, dim=1), (64, 32))
+    (walk,) = walks(nest, crosses=False)
+    assert (walk.stages, len(walk.axes)) == (2, 1)
+    assert walk.reads
+    assert walk.read_for_stores
+
+    (plain,) = walks(nest_of(relu, (64, 32)), crosses=False)
+    assert (plain.axes, plain.stages) == (frozenset(), 1)
