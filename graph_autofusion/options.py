@@ -129,7 +129,7 @@ def _parse_device(device: Any) -> str:
     """The name of a device; torch's own of the CPU is one, too."""
     if str(device) == "cpu":
         return "cpu"
-    from kernel_gen.runtime.device_names import checked_device  # loads the NPU's generator
+    from kernel_gen.runtime.device_names import checked_device
 
     return checked_device(device)
 

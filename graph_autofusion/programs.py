@@ -188,7 +188,7 @@ class Programs:
         """The plan in this process, on the NPU of the options if it is for one."""
         if plan.target.kind is not DeviceKind.ASCEND:
             return TorchPlan(plan)
-        from kernel_gen.runtime.device_names import npu_number  # loads the NPU's generator
+        from kernel_gen.runtime.ascend.names import npu_number  # loads the NPU's generator
 
         return TorchPlan(plan, npu_number(self.options.device) or 0)
 
@@ -231,8 +231,9 @@ def _always(plan: Plan) -> bool:
     return True
 
 
+@collecting_later()
 def _resolver(options: Options) -> PlanSource:
-    from graph_autofusion.resolver import Resolver  # cryptography and the REST client
+    from graph_autofusion.resolver import Resolver  # cryptography and plans
 
     return Resolver(options)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph_autofusion.busy import other_work
-from graph_autofusion.client import Client
 from graph_autofusion.collecting import collecting_later
 from graph_autofusion.local_tuner import tune_locally
 from graph_autofusion.options import OnMiss, Options
@@ -25,6 +24,9 @@ from kernel_gen.runtime.device_names import device_target
 from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.trust import Trust
+
+if TYPE_CHECKING:
+    from graph_autofusion.client import Client
 
 log = logging.getLogger("graph_autofusion")
 
@@ -145,6 +147,8 @@ class Resolver:
         service = self._options.service
         if service is None:
             raise InvalidInput("no service is set: pass service= or set GAF_SERVICE")
+        from graph_autofusion.client import Client  # nothing that plans of this machine need
+
         return Client(service, os.environ.get("GAF_API_KEY"))
 
     def _miss(self, graph: Graph) -> Resolution:

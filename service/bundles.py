@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from kernel_gen.runtime.bundle_format import bundle_files, plan_of_files
+from kernel_gen.runtime.bundle_format import plan_of_files
+from kernel_gen.runtime.bundle_signing import bundle_files
 from kernel_gen.runtime.bundle_tar import pack_files, unpack_files
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.trust import PublicKey, Signer, Trust
+from kernel_gen.runtime.signer import Signer
+from kernel_gen.runtime.trust import PublicKey, Trust
 
 MEDIA_TYPE = "application/x-tar"
 

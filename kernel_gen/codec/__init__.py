@@ -49,7 +49,11 @@ def to_json(value: object, *, labels: bool = True) -> str:
 def from_json(cls: type[T], text: str | bytes) -> T:
     """The value that `to_json` wrote; raises InvalidInput (or the subclass that the type itself
     raises) naming the place, as in `Graph.nodes[3].attrs: …`."""
-    tree = _parse(cls, text)
+    return from_tree(cls, parse(cls, text))
+
+
+def from_tree(cls: type[T], tree: Any) -> T:
+    """The value of a tree that `parse` gave; raises as `from_json` does."""
     hint: Any = cls
     try:
         value: T = codec_of(hint, "").read(tree)
@@ -68,7 +72,8 @@ def _located(cls: type, error: At) -> InvalidInput:
     return type(error.cause)(f"{cls.__name__}{place}: {error.cause}")
 
 
-def _parse(cls: type, text: str | bytes) -> Any:
+def parse(cls: type, text: str | bytes) -> Any:
+    """The JSON tree of a `cls`, whose fields are not looked at; raises InvalidInput."""
     try:
         tree = json.loads(text, parse_constant=_no_constant)
     except RecursionError:

@@ -15,7 +15,8 @@ from kernel_gen.records import Failure
 from kernel_gen.runtime.ascend.cann import CannCompiler
 from kernel_gen.runtime.ascend.simulated import SimulatorCompiler
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.driver_source import packed_bytes, plan_sources
+from kernel_gen.runtime.driver_packing import packed_bytes
+from kernel_gen.runtime.driver_source import plan_sources
 from kernel_gen.runtime.flags import compile_flags
 from kernel_gen.runtime.host import required_features
 from kernel_gen.runtime.key import PlanKey

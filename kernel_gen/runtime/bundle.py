@@ -16,27 +16,21 @@ from kernel_gen.runtime.bundle_format import (
     MAX_FILES,
     MAX_HEAD_BYTES,
     SIGNATURE,
-    bundle_files,
     trusted_manifest,
     verified_plan,
 )
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.trust import Signer, Trust
+from kernel_gen.runtime.trust import Trust
 
 TEMPORARY_PREFIX = ".gaf-writing-"  # of nothing that a user might have beside a bundle
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def write(plan: Plan, folder: Path, signer: Signer) -> None:
-    """Writes the signed bundle of `plan`; `folder` appears complete or not at all.
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Writes a bundle's files; `folder` appears complete or not at all.
 
     Raises InvalidInput if it exists and is not empty, Unavailable if it cannot be written.
     """
-    write_files(bundle_files(plan, signer), folder)
-
-
-def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Writes a bundle's files as `write` does."""
     folder = Path(os.path.abspath(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -12,18 +12,15 @@ The signature is checked before anything else of a bundle is looked at.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernel_gen.codec import from_json, to_json
+from kernel_gen.codec import from_json, from_tree, parse
 from kernel_gen.errors import InvalidInput, UntrustedBundle
-from kernel_gen.runtime.driver_source import plan_sources
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.plan_text import plan_to_json
 from kernel_gen.runtime.serialize import plan_from_json
-from kernel_gen.runtime.trust import Signer, Trust
+from kernel_gen.runtime.trust import Trust
 
 FORMAT_VERSION = 1
 PLAN, MANIFEST, SIGNATURE = "plan.json", "manifest.json", "signature.json"
@@ -33,7 +30,7 @@ MAX_BUNDLE_BYTES = 1 << 30
 MAX_FILES = 10_000
 MAX_HEAD_BYTES = 4 << 20  # manifest and signature, which are read before they can be trusted
 _PATH = re.compile(r"(plan\.json|sources/[A-Za-z0-9_]{1,80}\.cpp|objects/[0-9a-f]{64}\.so)\Z")
-_DOMAIN = b"graph-autofusion bundle manifest\0"  # such a signature is good for nothing else
+DOMAIN = b"graph-autofusion bundle manifest\0"  # such a signature is good for nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +71,6 @@ class Signature:
     signature: bytes
 
 
-def bundle_files(plan: Plan, signer: Signer) -> dict[str, bytes]:
-    """Path -> bytes of the signed bundle of `plan`."""
-    files = {PLAN: plan_to_json(plan).encode(), **_sources(plan)}
-    files.update((f"objects/{item.sha256}.so", item.data) for item in plan.artifacts)
-    records = tuple(
-        FileRecord(path, _sha256(data), len(data)) for path, data in sorted(files.items())
-    )
-    manifest = to_json(Manifest(FORMAT_VERSION, _sha256(files[PLAN]), records)).encode()
-    signature = Signature("ed25519", signer.public.fingerprint, signer.sign(_DOMAIN + manifest))
-    return {**files, MANIFEST: manifest, SIGNATURE: to_json(signature).encode()}
-
-
 def trusted_manifest(manifest: bytes, signature: bytes, trust: Trust) -> Manifest:
     """The manifest, if a trusted key has signed it; raises UntrustedBundle."""
     try:
@@ -98,7 +83,7 @@ def trusted_manifest(manifest: bytes, signature: bytes, trust: Trust) -> Manifes
             f"the bundle is signed by {found.fingerprint[:64]}, which is not trusted here: "
             "if you know this key, add it with `gaf trust add`"
         )
-    if not key.verify(_DOMAIN + manifest, found.signature):
+    if not key.verify(DOMAIN + manifest, found.signature):
         raise UntrustedBundle("the bundle's manifest was altered after it was signed")
     return _parse_manifest(manifest)
 
@@ -143,11 +128,8 @@ def shown_plan(content: Mapping[str, bytes]) -> Plan:
 
 def _parse_manifest(text: bytes) -> Manifest:
     """Another format gets an error that names both versions, whatever else the text holds."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"the bundle's manifest is not JSON: {error}") from None
-    version = found.get("format_version") if isinstance(found, dict) else None
+    tree = parse(Manifest, text)
+    version = tree.get("format_version") if isinstance(tree, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise InvalidInput("the bundle's manifest has no format_version")
     if version != FORMAT_VERSION:
@@ -156,21 +138,7 @@ def _parse_manifest(text: bytes) -> Manifest:
             f"the bundle has format version {version}, this version of graph-autofusion reads "
             f"{FORMAT_VERSION}: {advice}"
         )
-    return from_json(Manifest, text)
-
-
-def _sources(plan: Plan) -> dict[str, bytes]:
-    """Names stay below the 100 bytes of a tar's name field."""
-    if not plan.kernels:
-        return {}
-    texts = (
-        (source.entry, text)
-        for source in plan_sources(plan.program, plan.kernels, plan.layout)
-        for _, text in source.files
-    )
-    return {
-        f"sources/{i:03}_{entry[:60]}.cpp": text.encode() for i, (entry, text) in enumerate(texts)
-    }
+    return from_tree(Manifest, tree)
 
 
 def _sha256(data: bytes) -> str:

@@ -17,16 +17,20 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel_gen.codec import from_json, to_json
 from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.lifetime.scratch import Scratch, sweep
 from kernel_gen.runtime import bundle
-from kernel_gen.runtime.bundle_format import PLAN, bundle_files, plan_of_files
+from kernel_gen.runtime.bundle_format import PLAN, plan_of_files
 from kernel_gen.runtime.key import PlanKey, stands_in
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import Caller, sentence, this_process
-from kernel_gen.runtime.trust import Signer, Trust
+from kernel_gen.runtime.trust import Trust
+
+if TYPE_CHECKING:
+    from kernel_gen.runtime.signer import Signer
 
 _LOG = logging.getLogger(__name__)
 _MAX_ENTRY_BYTES = 4096
@@ -92,6 +96,9 @@ class BundleCache:
 
         Raises Unavailable if the cache cannot be written.
         """
+        from kernel_gen.runtime.bundle_signing import bundle_files  # nothing that readers need
+        from kernel_gen.runtime.signer import Signer
+
         signer = self._signer or Signer.of_user(trust=self._trust)
         self._store(bundle_files(plan, signer), plan.key)
 

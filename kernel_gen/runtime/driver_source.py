@@ -17,11 +17,10 @@ from kernel_gen.codegen.cpu.scratch import barrier
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.ir.graph import Graph
-from kernel_gen.runtime.arena import align
 from kernel_gen.runtime.driver_functions import run_by_functions
+from kernel_gen.runtime.driver_packing import PackedRegion, create_function, packed_regions
 from kernel_gen.runtime.driver_step import IN_TEAM, Place, Step
-from kernel_gen.runtime.driver_tables import PACK_ALL, packing_table, run_by_tables
-from kernel_gen.runtime.hugepages import HUGE_PAGE_BYTES, LEAST_BYTES, MADV_HUGEPAGE
+from kernel_gen.runtime.driver_tables import run_by_tables
 from kernel_gen.runtime.layout import kernel_writes
 from kernel_gen.runtime.plan import Kernel, Layout
 from kernel_gen.runtime.regions import Memory, Region, regions
@@ -29,34 +28,6 @@ from kernel_gen.runtime.regions import Memory, Region, regions
 DRIVER_ENTRY = "gaf_run"
 DRIVER_FILE = "plan.cpp"
 _LONG = 256  # kernels whose steps are functions: they take a compiler some seconds
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRegion:
-    """Constant `value` as `symbol` packs it: `nbytes` at `offset` of the plan's own block."""
-
-    value: int
-    symbol: str
-    nbytes: int
-    offset: int
-
-
-def packed_regions(kernels: Sequence[Kernel]) -> tuple[PackedRegion, ...]:
-    """Each (constant, packing) pair once, however many kernels read it."""
-    found: dict[tuple[int, str], PackedRegion] = {}
-    offset = 0
-    for kernel in kernels:
-        for pack in kernel.source.packs:
-            key = (kernel.operands[pack.operand], pack.symbol)
-            if key not in found:
-                found[key] = PackedRegion(*key, pack.nbytes, offset)
-                offset += align(pack.nbytes)
-    return tuple(found.values())
-
-
-def packed_bytes(kernels: Sequence[Kernel]) -> int:
-    """Size of the block that `gaf_create` allocates."""
-    return sum(align(region.nbytes) for region in packed_regions(kernels))
 
 
 def plan_sources(
@@ -70,9 +41,9 @@ def plan_sources(
 def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> KernelSource:
     """The driver as one more translation unit of the plan's object. Deterministic."""
     packed = packed_regions(kernels)
-    is_long = len(kernels) > _LONG
-    run = run_by_tables if is_long else run_by_functions
-    steps = _steps(program, kernels, _Places.of(layout, packed))
+    run = run_by_tables if len(kernels) > _LONG else run_by_functions
+    places = _Places.of(layout, packed)
+    steps = _steps(program, kernels, places)
     unit = Unit()
     unit.helper("GAF_PLAN_ABI", PLAN_ABI)
     unit.helper("gaf_omp", OPENMP)
@@ -84,7 +55,7 @@ def driver_source(program: Graph, kernels: Sequence[Kernel], layout: Layout) -> 
         *run(steps, _segments(kernels, layout, steps), layout.arena_bytes),
         _VERSION.format(version=ABI_VERSION),
         _arena_function(kernels, layout),
-        *_create(kernels, layout, packed, is_long),
+        *create_function(packed, places.constants),
         _DESTROY,
     ):
         unit.function(text)
@@ -194,49 +165,6 @@ def _arena_function(kernels: Sequence[Kernel], layout: Layout) -> str:
         ]
     )
     return f"gaf_u64 gaf_arena_bytes(const gaf_i64 *dims, int n_threads) {{\n{body}\n}}\n"
-
-
-def _create(
-    kernels: Sequence[Kernel], layout: Layout, regions: Sequence[PackedRegion], is_long: bool
-) -> list[str]:
-    position = {value: i for i, value in enumerate(layout.constants)}
-    packings = [(r.symbol, position[r.value], r.offset) for r in regions]
-    if is_long and packings:
-        return [packing_table(packings), _create_function(kernels, layout, PACK_ALL)]
-    lines = (f"  {s}(constants[{i}], made->block + {at}ull);\n" for s, i, at in packings)
-    return [_create_function(kernels, layout, "".join(lines))]
-
-
-def _create_function(kernels: Sequence[Kernel], layout: Layout, packing: str) -> str:
-    nbytes = packed_bytes(kernels)
-    return _CREATE.format(
-        count=len(layout.constants),
-        bytes=nbytes,
-        alignment=HUGE_PAGE_BYTES if nbytes >= LEAST_BYTES else 64,
-        least=LEAST_BYTES,
-        advice=MADV_HUGEPAGE,
-        packing=packing,
-    )
-
-
-_CREATE = """\
-int gaf_create(const void *const *constants, gaf_u64 n, gaf_plan **plan) {{
-  if (!plan || n != {count} || (n && !constants)) return GAF_BAD_ARGUMENT;
-  *plan = 0;
-  gaf_plan *made = (gaf_plan *)__builtin_malloc(sizeof(gaf_plan));
-  if (!made) return GAF_NO_MEMORY;
-  void *block = 0;
-  if ({bytes}ull && posix_memalign(&block, {alignment}ull, {bytes}ull)) {{
-    __builtin_free(made);
-    return GAF_NO_MEMORY;
-  }}
-  if ({bytes}ull >= {least}ull) madvise(block, {bytes}ull, {advice});
-  made->block = (char *)block;
-  for (gaf_u64 i = 0; i < n; ++i) made->constants[i] = constants[i];
-{packing}  *plan = made;
-  return GAF_OK;
-}}
-"""
 
 
 _DESTROY = """\

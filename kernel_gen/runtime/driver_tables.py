@@ -43,31 +43,9 @@ def run_by_tables(
     ]
 
 
-def packing_table(packings: Sequence[tuple[str, int, int]]) -> str:
-    """The table behind `PACK_ALL`: packing function, position of its constant, offset of its
-    result."""
-    rows = _lines(f"{{{symbol}, {constant}, {offset}ull}}" for symbol, constant, offset in packings)
-    return _PACKINGS.format(rows=rows)
-
-
-PACK_ALL = """\
-  for (const gaf_packing &p : gaf_packings) p.pack(constants[p.constant], made->block + p.offset);
-"""
-
-
 def _lines(items: Iterable[str]) -> str:
     return ",\n".join(f"  {item}" for item in items)
 
-
-_PACKINGS = """\
-struct gaf_packing {{
-  void (*pack)(const void *src, void *dst);
-  unsigned constant;
-  gaf_u64 offset;
-}};
-static const gaf_packing gaf_packings[] = {{
-{rows}}};
-"""
 
 _TABLES = """\
 // Where each operand is, by the last two bits, and its position or offset there.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
+from typing import Any
 
-from kernel_gen.codec import from_json
+from kernel_gen.codec import from_tree, parse
 from kernel_gen.errors import InvalidInput, UntrustedBundle
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import SCHEMA_VERSION, Artifact, Kernel, Plan
@@ -20,8 +20,9 @@ def plan_from_json(text: str | bytes, objects: Mapping[str, bytes]) -> Plan:
     Raises InvalidInput where the text is none, or of a schema that this version does not know, and
     UntrustedBundle where an object is missing or not what its digest says.
     """
-    _check_schema(text)
-    record = from_json(PlanRecord, text)
+    tree = parse(PlanRecord, text)
+    _check_schema(tree)
+    record = from_tree(PlanRecord, tree)
     kernels = tuple(_kernel(record, number) for number in range(len(record.kernels)))
     plan = Plan(
         key=PlanKey.parse(record.key),
@@ -39,13 +40,9 @@ def plan_from_json(text: str | bytes, objects: Mapping[str, bytes]) -> Plan:
     return plan
 
 
-def _check_schema(text: str | bytes) -> None:
+def _check_schema(tree: Any) -> None:
     """A newer schema gets an error that names both versions, whatever else the text holds."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"plan.json is not JSON: {error}") from None
-    version = found.get("schema_version") if isinstance(found, dict) else None
+    version = tree.get("schema_version") if isinstance(tree, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise InvalidInput("plan.json has no schema_version")
     if version != SCHEMA_VERSION:

@@ -1,9 +1,8 @@
-"""Who may hand this user native code: Ed25519 keys, the user's own and the trusted ones.
+"""Who may hand this user native code: trusted Ed25519 keys.
 
-    <config>/signing-key.pem     the key of the user's own store, mode 0600
     <config>/trusted/<fingerprint>.pub   one file per trusted key, or in the folder GAF_TRUST
 
-A fingerprint is the SHA-256 of the raw public key in hexadecimal. Both kinds of file must belong to
+A fingerprint is the SHA-256 of the raw public key in hexadecimal. Folder and files must belong to
 the user or to root, and nobody else may be able to write them.
 """
 
@@ -21,23 +20,12 @@ from pathlib import Path
 
 import platformdirs
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-    Ed25519PrivateKey,
-    Ed25519PublicKey,
-)
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from kernel_gen.errors import InvalidInput, Unavailable, UntrustedBundle
 from kernel_gen.lifetime.scratch import Scratch
 
-_KEY_FILE = "signing-key.pem"
-_MAX_BYTES = 4096  # of a key file
+MAX_BYTES = 4096  # of a key file
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}\Z")
 _ODD = re.compile(r"[^\w .:/@+-]")
 
@@ -82,39 +70,6 @@ class PublicKey:
         return True
 
 
-class Signer:
-    """A private key in memory."""
-
-    def __init__(self, key: Ed25519PrivateKey, name: str = "") -> None:
-        self._key = key
-        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        self.public = PublicKey(raw, name)
-
-    @staticmethod
-    def generate(name: str = "") -> Signer:
-        """A new key that is kept nowhere."""
-        return Signer(Ed25519PrivateKey.generate(), name)
-
-    @staticmethod
-    def of_user(folder: Path | None = None, trust: Trust | None = None) -> Signer:
-        """The key of the user's own store, made at first use and enrolled in `trust`.
-
-        Any number of processes may call this at once: all get the same key. Raises Unavailable if
-        nothing can be written, UntrustedBundle if others can read the key.
-        """
-        path = (config_folder() if folder is None else folder) / _KEY_FILE
-        if not path.exists():
-            _create_key(path)
-        signer = Signer(_read_key(path), "this user's own store")
-        trust = Trust.of_user() if trust is None else trust
-        if trust.find(signer.public.fingerprint) is None:
-            trust.add(signer.public.name, signer.public.raw)
-        return signer
-
-    def sign(self, message: bytes) -> bytes:
-        return self._key.sign(message)
-
-
 class Trust:
     """A folder of trusted public keys."""
 
@@ -132,7 +87,7 @@ class Trust:
         key = PublicKey(public_key, name)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_new(self.folder / f"{key.fingerprint}.pub", f"{key.text}\n".encode(), 0o644)
+            write_new(self.folder / f"{key.fingerprint}.pub", f"{key.text}\n".encode(), 0o644)
         except OSError as error:
             raise Unavailable(f"cannot write to the trust folder {self.folder}: {error}") from None
         return key
@@ -150,9 +105,9 @@ class Trust:
         if not _FINGERPRINT.match(fingerprint) or not path.exists():
             return None
         for place in (self.folder, path):
-            _check_owner(place, place.stat(), 0o022, "written")
+            check_owner(place, place.stat(), 0o022, "written")
         with path.open("rb") as file:
-            key = PublicKey.parse(file.read(_MAX_BYTES).decode("utf-8", "replace"))
+            key = PublicKey.parse(file.read(MAX_BYTES).decode("utf-8", "replace"))
         if key.fingerprint != fingerprint:
             raise UntrustedBundle(f"{path} holds another key than its name says")
         return key
@@ -168,17 +123,7 @@ def fingerprint(public_key: bytes) -> str:
     return hashlib.sha256(public_key).hexdigest()
 
 
-def _create_key(path: Path) -> None:
-    key = Ed25519PrivateKey.generate()
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write_new(path, pem, 0o600)
-    except OSError as error:
-        raise Unavailable(f"cannot write the signing key {path}: {error}") from None
-
-
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def write_new(path: Path, data: bytes, mode: int) -> None:
     """Writes `path` in one step, unless it exists: the first of several writers wins."""
     with Scratch("key", path.parent, ".gaf-writing-") as folder:
         handle = os.open(folder / "key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -190,24 +135,7 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
             os.link(folder / "key", path)
 
 
-def _read_key(path: Path) -> Ed25519PrivateKey:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise Unavailable(f"cannot read the signing key {path}: {error}") from None
-    with os.fdopen(handle, "rb") as file:
-        _check_owner(path, os.fstat(file.fileno()), 0o077, "read")
-        data = file.read(_MAX_BYTES)
-    try:
-        key = load_pem_private_key(data, password=None)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{path} is not a signing key: {error}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise InvalidInput(f"{path} is not an Ed25519 key")
-    return key
-
-
-def _check_owner(path: Path, status: os.stat_result, forbidden: int, verb: str) -> None:
+def check_owner(path: Path, status: os.stat_result, forbidden: int, verb: str) -> None:
     if status.st_uid not in (os.geteuid(), 0):
         raise UntrustedBundle(f"{path} belongs to another user (uid {status.st_uid})")
     if stat.S_IMODE(status.st_mode) & forbidden:

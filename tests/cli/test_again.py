@@ -14,11 +14,12 @@ from db.store import Store
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import JobRequest, JobState
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.bundle import write
+from kernel_gen.runtime.bundle import write_files
+from kernel_gen.runtime.bundle_signing import bundle_files
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import PlanKey, plan_key
 from kernel_gen.runtime.plan import Plan
-from kernel_gen.runtime.trust import Signer
+from kernel_gen.runtime.signer import Signer
 from tests.cli.conftest import Gaf
 from tests.graph_autofusion.quick_plans import SUMMARY, quick_plan
 from tests.tuner.tuner_jobs import steady_times
@@ -76,7 +77,7 @@ def test_a_bundle_that_is_wrong_fails(gaf: Gaf, home: Path, searched: Searched) 
     wrong = replace(
         other, graph=gaf_api.capture(lambda x: x * 3, torch.randn(32, 64)), summary=SUMMARY
     )
-    write(wrong, home / "bundle", Signer.of_user())
+    write_files(bundle_files(wrong, Signer.of_user()), home / "bundle")
     found = gaf("verify", home / "bundle", "--seconds", 0.2)
     assert (found.code, "[wrong-result]" in found.output) == (1, True)
 

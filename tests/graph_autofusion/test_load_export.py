@@ -17,9 +17,10 @@ from graph_autofusion.report import GroupReport, report_of
 from kernel_gen.ir.serialize import graph_from_json
 from kernel_gen.runtime.boxes import show_us
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.bundle import write
+from kernel_gen.runtime.bundle import write_files
+from kernel_gen.runtime.bundle_signing import bundle_files
 from kernel_gen.runtime.plan import Plan, Unfused
-from kernel_gen.runtime.trust import Signer
+from kernel_gen.runtime.signer import Signer
 from tests.graph_autofusion.quick_plans import SUMMARY, framework_plan, quick_plan
 
 
@@ -29,7 +30,7 @@ def _model() -> nn.Module:
 
 
 def _bundle(plan: Plan, folder: Path, signer: Signer | None = None) -> Path:
-    write(plan, folder, signer or Signer.of_user())
+    write_files(bundle_files(plan, signer or Signer.of_user()), folder)
     return folder
 
 

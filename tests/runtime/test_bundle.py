@@ -14,10 +14,12 @@ import torch
 from kernel_gen.errors import InvalidInput, UntrustedBundle
 from kernel_gen.runtime import bundle
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.bundle_format import bundle_files, plan_of_files
+from kernel_gen.runtime.bundle_format import plan_of_files
+from kernel_gen.runtime.bundle_signing import bundle_files
 from kernel_gen.runtime.plan import Plan
+from kernel_gen.runtime.signer import Signer
 from kernel_gen.runtime.torch_glue import TorchPlan
-from kernel_gen.runtime.trust import Signer, Trust
+from kernel_gen.runtime.trust import Trust
 from tests.runtime.small_plans import chain_graph, plan_of
 
 
@@ -40,7 +42,7 @@ def trust(tmp_path: Path, signer: Signer) -> Trust:
 
 @pytest.fixture
 def folder(tmp_path: Path, plan: Plan, signer: Signer) -> Path:
-    bundle.write(plan, tmp_path / "b", signer)
+    bundle.write_files(bundle_files(plan, signer), tmp_path / "b")
     return tmp_path / "b"
 
 
@@ -161,7 +163,7 @@ def test_other_formats_are_named(
 def test_writing_over_a_bundle_is_refused(folder: Path, plan: Plan, signer: Signer) -> None:
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     with pytest.raises(InvalidInput, match="not empty"):
-        bundle.write(plan, folder, signer)
+        bundle.write_files(bundle_files(plan, signer), folder)
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
     assert [p.name for p in folder.parent.iterdir() if p.name.startswith(".")] == []
 

@@ -15,11 +15,12 @@ from kernel_gen.errors import Unavailable, UntrustedBundle
 from kernel_gen.lifetime.scratch import Scratch
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.bundle import TEMPORARY_PREFIX
-from kernel_gen.runtime.bundle_format import bundle_files
+from kernel_gen.runtime.bundle_signing import bundle_files
 from kernel_gen.runtime.cache import BundleCache, Hit, Miss
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import Caller
-from kernel_gen.runtime.trust import Signer, Trust
+from kernel_gen.runtime.signer import Signer
+from kernel_gen.runtime.trust import Trust
 from tests.runtime.small_plans import SUMMARY, chain_graph, plan_of, with_provenance
 
 

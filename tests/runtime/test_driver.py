@@ -51,3 +51,25 @@ def test_the_length_says_which(form: str) -> None:
     _, kernels = groups_of(graph)
     ((_, text),) = driver_source.driver_source(graph, kernels, Layout()).files
     assert ("gaf_steps[]" in text) is (form == "tables")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_pack_each_constant_into_its_place(compiler: Compiler, threads: int) -> None:
+    b = GraphBuilder()
+    x = b.input(f32(4, 6))
+    weights = [b.input(f32(4, 6), InputKind.PARAMETER) for _ in range(5)]
+    value = x
+    for number, weight in enumerate(weights):
+        value = b.op("mul" if number % 2 else "sub", value, weight)
+    b.output(value)
+    plan = plan_of(b.build(), compiler, packed=tuple(weights))
+    at, *given = torch.randn(6, 4, 6)
+    kept = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        bound = TorchPlan(plan).bind(given)
+    finally:
+        torch.set_num_threads(kept)
+    (found,) = bound([at], 1)
+    first, second, third, fourth, fifth = given
+    torch.testing.assert_close(found, (((at - first) * second) - third) * fourth - fifth)

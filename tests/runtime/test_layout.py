@@ -13,7 +13,7 @@ from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.runtime.aliases import computed_outputs, view_path
 from kernel_gen.runtime.assemble import assemble
 from kernel_gen.runtime.build import Compiler
-from kernel_gen.runtime.driver_source import packed_regions
+from kernel_gen.runtime.driver_packing import packed_regions
 from kernel_gen.runtime.layout import plan_layout
 from kernel_gen.runtime.plan import ArenaSlot, Layout, Segment
 from tests.runtime.small_plans import (

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernel_gen.errors import InvalidInput, UntrustedBundle
-from kernel_gen.runtime.trust import PublicKey, Signer, Trust, fingerprint
+from kernel_gen.runtime.signer import Signer
+from kernel_gen.runtime.trust import PublicKey, Trust, fingerprint
 
 
 def test_own_key_is_private_and_enrolled(tmp_path: Path) -> None:

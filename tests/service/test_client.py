@@ -24,7 +24,8 @@ from kernel_gen.records import Budget, Failure, JobState, Stage
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.requires import this_process
-from kernel_gen.runtime.trust import Signer, Trust
+from kernel_gen.runtime.signer import Signer
+from kernel_gen.runtime.trust import Trust
 from tests.fixtures import samples
 from tests.fixtures.server import Service
 from tests.fixtures.waits import Waits

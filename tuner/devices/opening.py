@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kernel_gen.runtime.ascend.cann import find_toolkit
-from kernel_gen.runtime.device_names import CPU, device_target, npu_number
+from kernel_gen.runtime.ascend.names import npu_number
+from kernel_gen.runtime.device_names import CPU, device_target
 from tuner.devices.ascend_backend import CannBackend
 from tuner.devices.ascend_device import AscendDevice
 from tuner.devices.device import LocalDevice
