@@ -26,7 +26,8 @@ from kernel_gen.records import (
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
-from tuner.child.contest import FRAMEWORK_ERROR, GraphTask
+from tuner.child.contest import GraphTask
+from tuner.child.protocol import FRAMEWORK_ERROR
 from tuner.devices.device import Device
 from tuner.meter import Meter
 from tuner.nests.costs import CostBook

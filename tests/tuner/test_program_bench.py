@@ -15,8 +15,8 @@ from kernel_gen.frontend import capture
 from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
 from tests.models.forced import forced_plan
-from tuner.child.contest import FRAMEWORK_ERROR, GraphTask
-from tuner.child.protocol import QUICK
+from tuner.child.contest import GraphTask
+from tuner.child.protocol import FRAMEWORK_ERROR, QUICK
 from tuner.child.torch_parts import check_plan, time_graph
 from tuner.devices.program_bench import PlanBench
 

@@ -21,7 +21,7 @@ from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
-from tuner.child.contest import FRAMEWORK_ERROR
+from tuner.child.protocol import FRAMEWORK_ERROR
 from tuner.devices.device import LocalDevice
 from tuner.replay import Lookup, ReplayDevice, replay
 from tuner.session import Assignment, Session

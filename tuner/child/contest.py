@@ -16,7 +16,6 @@ from kernel_gen.runtime.plan import Kernel, Plan
 from tuner.child.messages import Report
 from tuner.child.protocol import QUICK, THOROUGH, Limits
 
-FRAMEWORK_ERROR = "framework-error"  # of the operands that were drawn for it
 HOST_ONLY = Failure(
     Stage.RUN, "host-only", "The framework runs on the host: it has no time on an NPU."
 )

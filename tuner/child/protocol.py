@@ -41,6 +41,7 @@ class Limits:
 
 _SLOW_SAMPLES = 20.0
 
+FRAMEWORK_ERROR = "framework-error"  # code of torch's refusal of operands that were drawn
 QUICK = Limits()
 THOROUGH = Limits(
     min_samples=15, max_samples=60, max_seconds=1.5, half_width=0.02, give_up_ratio=math.inf

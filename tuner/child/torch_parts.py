@@ -33,9 +33,8 @@ from tuner.checks.float64 import is_no_worse
 from tuner.checks.operands import graph_operands
 from tuner.child import protocol
 from tuner.child.checked_run import wrong_result
-from tuner.child.contest import FRAMEWORK_ERROR
 from tuner.child.exact_run import exact_results
-from tuner.child.protocol import Limits
+from tuner.child.protocol import FRAMEWORK_ERROR, Limits
 
 Array = NDArray[Any]
 Call = Callable[[], object]
