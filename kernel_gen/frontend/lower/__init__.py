@@ -2,7 +2,7 @@
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views ·
 windows · resizing · parts · borders · reductions · running sums · contractions, also
-attention_backward · convolutions · norms · pooling · losses · quantisation ·
+attention_backward · distances · convolutions · norms · pooling · losses · quantisation ·
 indexing (also tensors made of nothing) · scattering · cells of recurrent layers · complex_pairs
 """
 
@@ -15,8 +15,10 @@ from kernel_gen.frontend.lower import (
     complex_pairs,
     contractions,
     convolutions,
+    distances,
     elementwise,
     indexing,
+    library,
     losses,
     norms,
     parts,
@@ -40,8 +42,10 @@ __all__ = [
     "complex_pairs",
     "contractions",
     "convolutions",
+    "distances",
     "elementwise",
     "indexing",
+    "library",
     "losses",
     "norms",
     "parts",

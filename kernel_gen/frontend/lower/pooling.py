@@ -127,6 +127,35 @@ def _check(c: Lowering, value: Val, kernel: tuple[int, ...]) -> None:
         raise NotLowered(f"{c.name} over windows of {math.prod(kernel)}", decompose=False)
 
 
+@lowers("adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d")
+def adaptive_max_pool(c: Lowering, a: Args) -> Result:
+    """To a divisor of the extents: the largest of equal windows, and where it stands."""
+    value: Val = a["self"]
+    size = [a["output_size"]] if isinstance(a["output_size"], int) else list(a["output_size"])
+    dims = tuple(range(value.rank - len(size), value.rank))
+    kernel = _equal_windows(c, value, dims, size)
+    if all(points == 1 for points in size) and not c.used[1] and 0 not in kernel:
+        return [c.op("amax", value, dims=dims, keepdim=True), None]
+    if 0 in kernel or math.prod(kernel) > _MAX_WINDOW or not value.dtype.is_float:
+        raise NotLowered(f"{c.name} of {value.dtype} to {size}", decompose=False)
+    none, ones = (0,) * len(kernel), (1,) * len(kernel)
+    windows = {"kernel": kernel, "stride": kernel, "low": none, "high": none, "dilation": ones}
+    return [
+        c.op(op, value, **windows) if used else None
+        for op, used in zip(("max_pool", "argmax_pool"), c.used, strict=True)
+    ]
+
+
+def _equal_windows(
+    c: Lowering, value: Val, dims: tuple[int, ...], size: Sequence[int | None]
+) -> tuple[int, ...]:
+    """Extents of the windows that `size` of them are equal with; 0 where they are not."""
+    return tuple(
+        extent(c, value, d) // points if points and extent(c, value, d) % points == 0 else 0
+        for d, points in zip(dims, (n or 0 for n in size), strict=True)
+    )
+
+
 @lowers(
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d "
     "_adaptive_avg_pool3d"
@@ -139,10 +168,7 @@ def adaptive_avg_pool(c: Lowering, a: Args) -> Result:
     dims = tuple(range(value.rank - len(size), value.rank))
     if all(points == 1 for points in size):
         return c.op("mean", value, dims=dims, keepdim=True)
-    kernel = tuple(
-        extent(c, value, d) // points if points and extent(c, value, d) % points == 0 else 0
-        for d, points in zip(dims, (n or 0 for n in size), strict=True)
-    )
+    kernel = _equal_windows(c, value, dims, size)
     if 0 in kernel or math.prod(kernel) > _MAX_WINDOW:
         raise NotLowered(f"{c.name} to {size}", decompose=False)
     none = (0,) * len(kernel)

@@ -53,6 +53,21 @@ def im2col(c: Lowering, a: Args) -> Result:
     return c.reshape(value, c.out_type.shape)
 
 
+@lowers("col2im")
+def col2im(c: Lowering, a: Args) -> Result:
+    """(N, C · kernel, windows) -> (N, C, H, W), where windows lie side by side."""
+    kernel, size = tuple(a["kernel_size"]), tuple(a["output_size"])
+    plain = tuple(a["stride"]) == kernel and not any(a["padding"])
+    if not plain or any(n % k for n, k in zip(size, kernel, strict=True)):
+        raise NotLowered(f"{c.name} of windows that overlap or leave gaps", decompose=False)
+    value: Val = a["self"]
+    batch = value.shape[0] if value.rank == 3 else 1
+    channels = extent(c, value, value.rank - 2) // math.prod(kernel)
+    counts = tuple(n // k for n, k in zip(size, kernel, strict=True))
+    apart = c.reshape(value, (batch, channels, *kernel, *counts))
+    return c.reshape(c.permute(apart, (0, 1, 4, 2, 5, 3)), c.out_type.shape)
+
+
 @lowers("diagonal diagonal_copy")
 def diagonal(c: Lowering, a: Args) -> Result:
     """Rows and columns as one dimension, and every (columns + 1)th element of that."""
