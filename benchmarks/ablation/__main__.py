@@ -2,7 +2,8 @@
 
 Times LLaMA-2-7B's decode and ResNet-50 by fusion strategy and puts the seed article's figures
 beside them. Writes ablation.md, .json, .svg and .png into `--output`; another device than `cpu`
-gets files of its own. Plans lie in the store: a run that was cut goes on with them.
+gets files of its own. A run that was cut goes on: on `cpu` with the plans in the store, on a
+simulated device with `--resume` and the rows and kernels under build/ablation.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.plotting import plot_style, save_figure
 from benchmarks.suite.records import machine
 
 _INTERRUPTED = 130
+_KEPT = Path("build/ablation")
 _OURS, _ARTICLE = "#c2410c", "#94a3b8"
 
 
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     programs = programs_of(args.images)
     names = args.programs or list(programs)
-    how = Plan(args.device, args.budget, args.store, args.rounds, args.trials)
+    how = Plan(args.device, args.budget, args.store, args.rounds, args.trials, _KEPT, args.resume)
     take = ablate if args.device == "cpu" else ablate_simulated
     found: list[Ablation] = []
     status = 0
@@ -67,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--images", type=int, default=IMAGES, help="of a batch of ResNet-50")
     parser.add_argument("--trials", type=int, help="new ones per strategy")
+    parser.add_argument("--resume", action="store_true", help="go on where a run was cut")
     parser.add_argument("--output", type=Path, help="folder for the table and the plot")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-plots", action="store_true")

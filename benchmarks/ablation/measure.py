@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -54,13 +55,16 @@ class Ablation:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How to measure: seconds and new trials of search per strategy, where plans lie, rounds of
-    timing."""
+    timing; on a simulated device, the folder where rows and kernels are kept and whether to go on
+    with what lies there."""
 
     device: str = "cpu"
     budget: float = 60.0
     store: str | None = None
     rounds: int = 15
     trials: int | None = None
+    kept: Path | None = None
+    resume: bool = False
 
 
 def ablate(program: Program, how: Plan, tell: Tell = lambda _: None) -> Ablation:

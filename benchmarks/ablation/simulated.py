@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 import graph_autofusion as gaf
+from benchmarks.ablation.kept import Kept, KeptArchive
 from benchmarks.ablation.measure import Ablation, Plan, Row
 from benchmarks.ablation.programs import Program
 from benchmarks.ablation.strategies import Strategy
@@ -23,11 +25,10 @@ from graph_autofusion.report import report_of
 from kernel_gen.errors import GafError
 from kernel_gen.fusion.group import FrameworkGroup
 from kernel_gen.ir.graph import Graph
-from kernel_gen.records import Budget, JobRequest, Trial, TrialKind
+from kernel_gen.records import Budget, JobRequest
 from kernel_gen.runtime.boxes import node_label
 from kernel_gen.runtime.key import plan_key
 from kernel_gen.runtime.plan import Plan as FusedPlan
-from tuner.archive import MemoryArchive
 from tuner.devices.device import Device
 from tuner.devices.opening import open_device
 from tuner.session import Assignment, Session
@@ -41,12 +42,14 @@ def ablate_simulated(program: Program, how: Plan, tell: Callable[[str], None]) -
     with torch.no_grad():
         graph = gaf.capture(model.eval().requires_grad_(False), inputs)
     device = open_device(how.device)
-    known: list[Trial] = []
+    kept = Kept(_place(how, graph), resume=how.resume)
     rows: list[Row] = []
     try:
         for strategy in program.strategies:
-            row = _row(graph, device, strategy, program, how, known)
-            rows.append(or_narrower(row, rows[-1]) if rows else row)
+            if strategy.name not in kept.rows:
+                row = _row(graph, device, strategy, program, how, kept)
+                kept.add_row(or_narrower(row, rows[-1]) if rows else row)
+            rows.append(kept.rows[strategy.name])
             tell(f"{program.name}: {strategy.name}")
     finally:
         device.close()
@@ -54,22 +57,21 @@ def ablate_simulated(program: Program, how: Plan, tell: Callable[[str], None]) -
 
 
 def _row(
-    graph: Graph, device: Device, strategy: Strategy, program: Program, how: Plan,
-    known: list[Trial],
-) -> Row:  # fmt: skip
+    graph: Graph, device: Device, strategy: Strategy, program: Program, how: Plan, kept: Kept
+) -> Row:
     row = Row(strategy.name, None, None, program.article[strategy.name])
     rules = strategy.rules or ""
-    trials = None if how.trials is None else len(known) + how.trials
+    before = kept.begin(strategy.name)
+    trials = None if how.trials is None else before + how.trials
     request = JobRequest(graph.digest, how.device, Budget(how.budget, trials), rules=rules)
     key = plan_key(graph, device.target, rules=rules)
-    archive = MemoryArchive(resumed=known)
     try:
-        assignment = Assignment(graph, key, request)
-        plan = Session(assignment, device, archive, first_leg_seconds=how.budget).run()
+        session = Session(
+            Assignment(graph, key, request), device, KeptArchive(kept), first_leg_seconds=how.budget
+        )
+        plan = session.run()
     except GafError as error:
         return replace(row, missing=f"{type(error).__name__}: {error}"[:300])
-    finally:
-        known += [t for t in archive.trials if _is_of_a_kernel(t)]
     report = report_of(plan, "tuned")
     return replace(
         row,
@@ -81,6 +83,13 @@ def _row(
     )
 
 
+def _place(how: Plan, graph: Graph) -> Path | None:
+    """Where the rows of a program are kept: other batches lie apart."""
+    if how.kept is None:
+        return None
+    return how.kept / f"{how.device.replace(':', '-')}-{graph.digest[:16]}.jsonl"
+
+
 def or_narrower(row: Row, narrower: Row) -> Row:
     """The row, or with the plan of the narrower strategy, which this one may run as well, where
     that leaves less to the host, or as much and is faster."""
@@ -90,10 +99,6 @@ def or_narrower(row: Row, narrower: Row) -> Row:
     if left < least or (left == least and row.us <= narrower.us):
         return row
     return replace(narrower, strategy=row.strategy, article=row.article)
-
-
-def _is_of_a_kernel(trial: Trial) -> bool:
-    return trial.kind is TrialKind.KERNEL
 
 
 def _on_host(plan: FusedPlan) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import torch
 import graph_autofusion as gaf
 from benchmarks.ablation import __main__ as command
 from benchmarks.ablation import vector
+from benchmarks.ablation.kept import Kept, KeptArchive
 from benchmarks.ablation.measure import Ablation, Plan, Row, ablate
 from benchmarks.ablation.programs import PROGRAMS, Program
 from benchmarks.ablation.simulated import ablate_simulated, or_narrower
@@ -34,6 +35,7 @@ from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
+from kernel_gen.records import Failure, Stage, Trial
 from kernel_gen.runtime.host import host_target
 from tuner.nests.search import NestSearch
 
@@ -155,6 +157,28 @@ def lower_all(graph: Graph) -> LoopNest:
     made = lower(graph, make_group(graph, range(len(graph.nodes))))
     assert isinstance(made, Lowered)
     return made.nest
+
+
+def trial(number: int) -> Trial:
+    return Trial("nest", number, "cube", (("lanes", 0),), Failure(Stage.CHECK, "race", "seen"))
+
+
+def test_an_ablation_that_was_cut_goes_on_with_its_rows_and_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "kept" / "program.jsonl"
+    kept = Kept(path)
+    assert kept.begin("none") == 0
+    KeptArchive(kept).add_trials([trial(0), trial(1)])
+    kept.add_row(rows()[0])
+    assert kept.begin("automatic") == 2
+    KeptArchive(kept).add_trials([trial(2)])
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"entry":{"kind":"Row"')  # cut as it was written
+    for _ in range(2):
+        again = Kept(path, resume=True)
+        assert again.rows == {"none": rows()[0]}
+        assert again.begin("automatic") == 2  # its budget counts from there
+        assert KeptArchive(again).resumed() == [trial(0), trial(1), trial(2)]
+    assert not Kept(path).rows
 
 
 @pytest.mark.slow

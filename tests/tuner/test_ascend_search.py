@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import graph_autofusion as gaf
+from kernel_gen.codegen.registry import templates
 from kernel_gen.errors import InvalidInput
 from kernel_gen.fusion.group import FusionGroup
 from kernel_gen.ir.graph import Graph
-from kernel_gen.records import COVER_GROUP, Budget, Failure, JobRequest
+from kernel_gen.records import COVER_GROUP, Budget, Failure, JobRequest, Measurement
 from kernel_gen.runtime.ascend import simulated
+from kernel_gen.runtime.ascend.simulated import SimulatorCompiler
 from kernel_gen.runtime.key import plan_key, stands_in
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.plan_text import plan_to_json
 from kernel_gen.runtime.serialize import plan_from_json
 from kernel_gen.runtime.torch_glue import TorchPlan
+from kernel_gen.schedule.schedule import Schedule
 from tuner.archive import MemoryArchive
+from tuner.child import process
+from tuner.child.checked_run import CheckedRun
+from tuner.child.contest import ContestTask, Entry
+from tuner.child.messages import RunSimulated
 from tuner.devices.ascend_bench import AscendBench
 from tuner.devices.ascend_device import AscendDevice
+from tuner.devices.check_set import build_check
+from tuner.prepare import prepare
 from tuner.session import Assignment, Session
 from tuner.verify import verify
 
@@ -156,20 +167,63 @@ def test_of_the_plans_of_a_contest_the_fastest_is_run(
     simulated_device: AscendDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[Plan] = []
-    check = AscendBench._checked
+    built: list[Plan | Failure] = []
+    check, assemble = AscendBench._checked, AscendBench._assembled
+
+    def assembled(bench: AscendBench, task: ContestTask, entry: Entry) -> Plan | Failure:
+        built.append(assemble(bench, task, entry))
+        return built[-1]
 
     def counted(bench: AscendBench, graph: Graph, plan: Plan, timeout_s: float) -> Plan | Failure:
         ran.append(plan)
         return check(bench, graph, plan, timeout_s)
 
     monkeypatch.setattr(AscendBench, "_checked", counted)
+    monkeypatch.setattr(AscendBench, "_assembled", assembled)
     inputs = (torch.randn(4, 32), torch.randn(4, 32))
     plan, archive = searched(simulated_device, AddSoftmax(), inputs, trials=6)
     covers = [t for t in archive.trials if t.group == t.template == COVER_GROUP]
     times = [t.median_us for t in covers if t.median_us is not None]
-    assert len(ran) < len(times)
+    assert len(ran) <= len(built) < len(times)
     assert plan.summary.measured_us == min(times)
     assert plan.cover in [other.cover for other in ran]
+
+
+def test_a_candidate_that_is_too_slow_to_be_wanted_is_timed_only(
+    simulated_device: AscendDevice,
+) -> None:
+    target = simulated_device.target
+    graph = gaf.capture(torch.nn.ReLU(), (torch.randn(4, 32),))
+    request = JobRequest(graph.digest, DEVICE, Budget(9.0, 1))
+    nests = prepare(graph, request, templates(target), target, lambda: None).tasks.nests
+    check = next(iter(nests.values())).check
+    template = next(t for t in templates(target) if t.refuse(check.nest, target) is None)
+    point = dict(template.space(check.nest, target).seeds[0])
+    schedule = template.schedule(check.nest, target, point)
+    assert isinstance(schedule, Schedule)
+    source = template.generate(check.nest, target, schedule, "relu_once")
+    compiler = simulated_device._compiler
+    assert isinstance(compiler, SimulatorCompiler)
+    compiler.compile(source)
+    block = build_check(check)
+    opened = process._open(block.message, os.dup(block.handle))
+    block.close()
+    wrong = replace(opened, arrays=tuple(np.ones_like(a) for a in opened.arrays))
+    for place in wrong.sets[0].expected:
+        wrong.arrays[place][...] = 2  # of relu(1)
+
+    def ran(run: CheckedRun, limit_us: float | None) -> Measurement | Failure:
+        path = str(compiler.path(source))
+        asked = RunSimulated(check.key, path, source, target, limit_us)
+        return process._run_simulated(asked, run, lambda stage: None)
+
+    right = ran(opened, None)
+    assert isinstance(right, Measurement)
+    assert ran(opened, 0.5 * right.median_us) == right  # data or not, it takes the same time
+    assert ran(opened, 2 * right.median_us) == right
+    for limit_us, is_run in ((None, True), (2 * right.median_us, True), (0.5, False)):
+        result = ran(wrong, limit_us)
+        assert isinstance(result, Failure) == is_run
 
 
 def test_a_baseline_that_is_not_whole_is_none(softmaxed: tuple[Plan, MemoryArchive]) -> None:

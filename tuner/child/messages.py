@@ -102,12 +102,14 @@ class RunKernel:
 @dataclass(frozen=True, slots=True)
 class RunSimulated:
     """To the child: load `source.entry` from the object at `path`, and run it on the simulator with
-    all rules of the chip, which also says how long it takes."""
+    all rules of the chip, which also says how long it takes. One that takes longer than `limit_us`
+    is timed only."""
 
     key: str
     path: str
     source: KernelSource
     target: Target
+    limit_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ def _run_kernel(request: RunKernel, check: CheckedRun, report: Report) -> Measur
 def _run_simulated(
     request: RunSimulated, check: CheckedRun, report: Report
 ) -> Measurement | Failure:
-    """The simulated time of a kernel that broke no rule and gave the right results."""
+    """The simulated time of a kernel that broke no rule and gave the right results, or that is too
+    slow for anyone to want it: to run it with data takes many times longer than to time it."""
     from kernel_gen.runtime.ascend.simulated import SimulatedKernel, simulated_time
 
     try:
@@ -128,6 +129,11 @@ def _run_simulated(
     except Unavailable as error:
         return Failure(Stage.LOAD, "load-failed", str(error)[:500])
     report(Stage.CHECK)
+    if request.limit_us is not None:
+        timed = kernel.timed(check.memory(check.sets[0]))
+        measured = None if timed.failures else simulated_time(timed, request.target)
+        if measured is not None and measured.median_us > request.limit_us:
+            return measured
     found: Measurement | None = None
     for chosen in check.sets:
         result = kernel.run(check.memory(chosen), timing=found is None)

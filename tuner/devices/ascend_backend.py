@@ -16,6 +16,9 @@ from kernel_gen.runtime.build import Compiler
 from tuner.child.messages import KernelTask, RunOnNpu, RunSimulated
 
 _SLOWER = 20.0  # than a kernel of the host: instructions are interpreted, checked and timed
+# Times the best kernel of the nest: a plan takes the best one, or others that are closer to it
+# (`NestSearch.runners_up`).
+_TOO_SLOW = 1.5
 
 
 class AscendBackend(Protocol):
@@ -55,7 +58,9 @@ class SimulatorBackend:
         return SimulatorCompiler(Compiler.find(folder))
 
     def request(self, key: str, path: str, task: KernelTask, target: Target) -> RunSimulated:
-        return RunSimulated(key, path, task.source, target)
+        incumbent_us = task.incumbent_us
+        limit_us = None if incumbent_us is None else _TOO_SLOW * incumbent_us
+        return RunSimulated(key, path, task.source, target, limit_us)
 
     def timeout_s(self, task: KernelTask) -> float:
         return _SLOWER * task.timeout_s

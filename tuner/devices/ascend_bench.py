@@ -1,7 +1,8 @@
 """The whole-program stage on an NPU: plans are run for their results, and timed as the sum of their
 kernels' times on the device, one launch after another.
 
-Of the plans of a contest the fastest is run, and the next where it is wrong: no other one can win.
+Of the plans of a contest the fastest is built and run, and the next where it is wrong: no other one
+can win.
 
 The baseline is the plan without fusion, by our own best kernels: no framework runs on the chip. Ops
 without a kernel run on the host, at no time; a plan that leaves more of them there than another
@@ -42,32 +43,32 @@ class AscendBench(ProgramBench):
     def contest(self, task: ContestTask) -> ContestResult:
         """Builds and checks the entries; the unfused plan's time is the baseline."""
         least = min(_on_host(task, entry) for entry in task.entries)
-        plans = [
-            (_left_on_host() if _on_host(task, entry) > least else plan)
-            if entry.kernels
-            else HOST_ONLY
-            for entry, plan in zip(task.entries, self._assemble(task), strict=True)
-        ]
-        contenders = self._contenders(task, plans)
+        contenders = self._contenders(task, least)
         baseline = _baseline(task, least)
         return ContestResult(self._time(baseline) if baseline.kernels else HOST_ONLY, contenders)
 
-    def _contenders(
-        self, task: ContestTask, plans: Sequence[Plan | Failure]
-    ) -> tuple[Contender, ...]:
-        """The fastest plan that is right; of slower ones, whose times are known, the times."""
+    def _contenders(self, task: ContestTask, least: int) -> tuple[Contender, ...]:
+        """The fastest plan that is right; of slower ones, whose times are known, the times: they
+        are not even built."""
         found: dict[int, Contender] = {}
         is_decided = False
-        for place in sorted(range(len(plans)), key=lambda place: _sum_us(task.entries[place])):
-            plan, entry = plans[place], task.entries[place]
-            if is_decided and isinstance(plan, Plan):
+        for place in sorted(
+            range(len(task.entries)), key=lambda place: _sum_us(task.entries[place])
+        ):
+            entry = task.entries[place]
+            if not entry.kernels:
+                found[place] = Contender(None, HOST_ONLY)
+            elif _on_host(task, entry) > least:
+                found[place] = Contender(None, _left_on_host())
+            elif is_decided:
                 found[place] = Contender(None, self._time(entry))
             else:
-                found[place] = self._contender(task, entry, plan)
-                is_decided = is_decided or found[place].plan is not None
-        return tuple(found[place] for place in range(len(plans)))
+                found[place] = self._contender(task, entry)
+                is_decided = found[place].plan is not None
+        return tuple(found[place] for place in range(len(task.entries)))
 
-    def _contender(self, task: ContestTask, entry: Entry, plan: Plan | Failure) -> Contender:
+    def _contender(self, task: ContestTask, entry: Entry) -> Contender:
+        plan = self._assembled(task, entry)
         if isinstance(plan, Plan) and plan.id not in self._right:
             checked = self._checked(task.graph, plan, _TIMEOUT_S)
             if isinstance(checked, Plan):

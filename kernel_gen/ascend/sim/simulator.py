@@ -17,7 +17,7 @@ from kernel_gen.errors import InternalError, InvalidInput
 
 _ALIGNMENT = 512  # of every argument in GM, as a device allocator gives it
 _MEMORIES = ("ub", "l1", "l0a", "l0b", "l0c", "bt", "fb")
-_CHECK, _TIMING, _TRACE = 1, 2, 4
+_CHECK, _TIMING, _TRACE, _ORDER = 1, 2, 4, 8
 _INPUT, _OUTPUT, _WORKSPACE, _TILING = range(4)
 _POISON = 0xCD
 
@@ -62,14 +62,17 @@ class Simulator:
         blocks: int,
         workspace_bytes: int = 0,
         check: bool = True,
+        order: bool = True,
         timing: bool = True,
         trace: bool = False,
     ) -> SimResult:
         """Calls the kernel as `symbol(inputs…, outputs…, workspace, tiling)` on `blocks` blocks.
 
         `check` runs all blocks with data and rules, and fills `outputs`; without it they keep what
-        they hold. `timing` gives the simulated time (not where a rule is broken). `trace` adds the
-        events of all pipes. Broken rules are in the result; nothing is raised for them.
+        they hold. Without `order` nothing is said of races, of reads of what nothing has written
+        and of writes to inputs. `timing` gives the simulated time (not where a rule is broken).
+        `trace` adds the events of all pipes. Broken rules are in the result; nothing is raised for
+        them.
         """
         if blocks < 1:
             raise InvalidInput(f"{blocks} blocks: expected at least one")
@@ -80,10 +83,12 @@ class Simulator:
                 holder[:] = _POISON
         holders += results
         holders.append(_aligned(workspace_bytes))
+        if not check:
+            holders[-1][:] = 0  # positions may be read from it
         holders.append(_aligned(len(tiling)))
         holders[-1][:] = np.frombuffer(tiling, np.uint8)
         roles = [_INPUT] * len(inputs) + [_OUTPUT] * len(outputs) + [_WORKSPACE, _TILING]
-        flags = _CHECK * check + _TIMING * timing + _TRACE * trace
+        flags = _CHECK * check + _TIMING * timing + _TRACE * trace + _ORDER * order
         report = self._report(holders, roles, blocks, flags)
         if check:
             for holder, array in zip(results, outputs, strict=True):

@@ -112,7 +112,7 @@ void CompareLanes(const Vector &v, Where where)
     }
     Instruction instruction(v.op, Pipe::V, where);
     const uint64_t bytes = static_cast<uint64_t>(RepeatsOf(v, size)) * (kRepeatBytes / size / 8);
-    if (sim.rules &&
+    if (sim.function &&
         (!TouchSources(instruction, v, runs) || !Writes(instruction, v.dst, v.dst.at, bytes))) {
         return;
     }
@@ -156,7 +156,7 @@ void SelectLanes(const Vector &v, const Operand &mask, Where where)
     const uint64_t lanes =
         v.lanes.counted ? v.lanes.count : static_cast<uint64_t>(RepeatsOf(v, size)) * per_repeat;
     const uint64_t bytes = (repeats_mask ? std::min(lanes, per_repeat) + 7 : lanes + 7) / 8;
-    if (sim.rules &&
+    if (sim.function &&
         (!Reads(instruction, mask, mask.at, bytes) || !Touches(instruction, v, runs))) {
         return;
     }
@@ -193,7 +193,7 @@ void FillIndex(const Vector &v, Where where)
         return;
     }
     Instruction instruction(v.op, Pipe::V, where);
-    if (sim.rules && !Touches(instruction, v, runs)) {
+    if (sim.function && !Touches(instruction, v, runs)) {
         return;
     }
     if (sim.function) {

@@ -187,24 +187,40 @@ bool IsLookedAt(const Copy &c)
     return Sim().scalars_look && position && c.src.memory == Memory::GM;
 }
 
-// The i-th block: checked, touched and moved. False where refused.
-bool CopyOne(Instruction &instruction, const Copy &c, const Geometry &g, uint32_t i)
+// Blocks of one side of a copy.
+struct Blocks {
+    uint64_t bytes, pitch;
+    uint32_t count;
+};
+
+// Blocks of a side, checked, and entered as read or as written. Those that follow each other are
+// one range: what is known of the bytes stays whole. False where refused.
+bool TouchSide(Instruction &instruction, const Operand &side, Blocks blocks, bool writes)
+{
+    if (blocks.pitch == blocks.bytes) {
+        blocks = {blocks.bytes * blocks.count, 0, 1};
+    }
+    for (uint32_t i = 0; i < blocks.count; ++i) {
+        const uint64_t low = side.at + i * blocks.pitch, high = low + blocks.bytes;
+        if (!instruction.Legal(side, low, high, kBlock)) {
+            return false;
+        }
+        if (Sim().function && writes) {
+            instruction.Write(side, low, high);
+        } else if (Sim().function) {
+            instruction.Read(side, low, high);
+        }
+    }
+    return true;
+}
+
+// Moves the i-th block. False where refused.
+bool MoveOne(Instruction &instruction, const Copy &c, const Geometry &g, uint32_t i)
 {
     Core &core = instruction.core();
     Operand src = c.src, dst = c.dst;
     src.at += i * g.src_pitch;
     dst.at += i * g.dst_pitch;
-    if (!instruction.Legal(src, src.at, src.at + c.length, kBlock) ||
-        !instruction.Legal(dst, dst.at, dst.at + g.dst_bytes, kBlock)) {
-        return false;
-    }
-    if (!Sim().function && !IsLookedAt(c)) {
-        return true;
-    }
-    if (Sim().function) {
-        instruction.Read(src, src.at, src.at + c.length);
-        instruction.Write(dst, dst.at, dst.at + g.dst_bytes);
-    }
     uint8_t *target = BytesAt(core, dst);
     const uint8_t *source = BytesAt(core, src);
     if (c.pad && c.src.memory == Memory::GM) {
@@ -229,9 +245,14 @@ void CopyBlocks(const Copy &c, Where where)
     const Geometry g = GeometryOf(c);
     const bool inward = c.src.memory == Memory::GM;
     const bool outward = c.dst.memory == Memory::GM;
-    const uint32_t looked_at = sim.function || IsLookedAt(c) ? c.blocks : 1;  // only for time
-    for (uint32_t i = 0; i < looked_at; ++i) {
-        if (!CopyOne(instruction, c, g, i)) {
+    const bool moves = sim.function || IsLookedAt(c);
+    const uint32_t looked_at = moves ? c.blocks : 1;  // only for time
+    if (!TouchSide(instruction, c.src, {c.length, g.src_pitch, looked_at}, false) ||
+        !TouchSide(instruction, c.dst, {g.dst_bytes, g.dst_pitch, looked_at}, true)) {
+        return;
+    }
+    for (uint32_t i = 0; moves && i < c.blocks; ++i) {
+        if (!MoveOne(instruction, c, g, i)) {
             return;
         }
     }

@@ -257,7 +257,7 @@ bool Instruction::Legal(const Operand &operand, uint64_t low, uint64_t high, uin
 
 void Instruction::Read(const Operand &operand, uint64_t low, uint64_t high)
 {
-    if (!Sim().rules || low >= high) {
+    if (!Sim().order || low >= high) {
         return;
     }
     if (operand.memory == Memory::GM) {
@@ -282,7 +282,7 @@ void Instruction::Read(const Operand &operand, uint64_t low, uint64_t high)
 
 void Instruction::Write(const Operand &operand, uint64_t low, uint64_t high)
 {
-    if (!Sim().rules || low >= high) {
+    if (!Sim().order || low >= high) {
         return;
     }
     if (operand.memory == Memory::GM) {

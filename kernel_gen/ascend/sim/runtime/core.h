@@ -154,7 +154,9 @@ struct GlobalBuffer {
 
 struct Simulation {
     Chip chip;
-    bool function = true, rules = true, timing = true, trace = false;
+    bool function = true;  // data, and what each instruction may be given
+    bool order = true;     // who touched which bytes before: races, and what nothing has written
+    bool timing = true, trace = false;
     bool scalars_look = true;  // the scalar unit reads buffers: positions, for one
     bool started = false;  // the first core has told its task type
     int task = 0;  // KERNEL_TYPE_…

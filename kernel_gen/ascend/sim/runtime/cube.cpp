@@ -220,7 +220,7 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
     }
     const Operand table{Memory::BT, c.type, 0, 0, static_cast<uint64_t>(sim.chip.capacity[5])};
     const Operand *start = StartOf(bias, table, p);
-    if (sim.rules && !TouchProduct(instruction, c, a, b, start, p)) {
+    if (sim.function && !TouchProduct(instruction, c, a, b, start, p)) {
         return;
     }
     if (sim.function) {
@@ -240,7 +240,7 @@ void Multiply(const Operand &c, const Operand &a, const Operand &b, const Operan
 namespace
 {
 
-// One result on its way out. `scale` holds the bits of a float in its low half.
+// One integer, or a number that becomes one, on its way out. `scale` holds the bits of a float in its low half.
 void Emit(uint8_t *to, Type type, const uint8_t *from, Type from_type, const FixOut &p)
 {
     const auto low = static_cast<uint32_t>(p.scale);
@@ -263,14 +263,33 @@ void Emit(uint8_t *to, Type type, const uint8_t *from, Type from_type, const Fix
     }
     float value = LoadLane(Type::F32, from);
     value = p.relu && value < 0 ? 0.0f : value;
-    if (type == Type::BF16) {
-        ConvertLanes(Type::BF16, Type::F32, to, &value, 1, 1);
-    } else if (SizeOf(type) == 1) {
-        const float scaled = std::nearbyint(value * scale);
-        *to =
-            static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
+    const float scaled = std::nearbyint(value * scale);
+    *to = static_cast<uint8_t>(static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, scaled))));
+}
+
+// Neighbouring results, at most a fractal's row of them.
+void EmitRow(uint8_t *to, Type type, const uint8_t *from, Type from_type, uint32_t count,
+             const FixOut &p)
+{
+    const bool plain = from_type == Type::F32 && SizeOf(type) > 1;
+    if (!plain) {
+        const uint32_t size = SizeOf(type);
+        for (uint32_t i = 0; i < count; ++i) {
+            Emit(to + i * size, type, from + i * 4, from_type, p);
+        }
+        return;
+    }
+    float values[kSide];
+    std::memcpy(values, from, count * sizeof(float));
+    for (uint32_t i = 0; p.relu && i < count; ++i) {
+        values[i] = values[i] < 0 ? 0.0f : values[i];
+    }
+    if (type == Type::F16) {
+        Narrow(values, reinterpret_cast<uint16_t *>(to), count);
+    } else if (type == Type::BF16) {
+        ConvertLanes(Type::BF16, Type::F32, to, values, count, 1);
     } else {
-        StoreLane(type, to, value);
+        std::memcpy(to, values, count * sizeof(float));
     }
 }
 
@@ -313,14 +332,15 @@ bool FixStretch(Instruction &instruction, const Operand &dst, const Operand &src
         if (!Writes(instruction, dst, target.at, bytes, align)) {
             return false;
         }
-        for (uint32_t j = 0; j < stretch.width; ++j) {
-            Operand element = src;
-            element.at = stretch.source + COffset(row, stretch.column + j, p.src_stride) * 4;
-            const uint32_t run = std::min(kSide, stretch.width - j) * 4;
-            if (j % kSide == 0 && !Reads(instruction, src, element.at, run, 4)) {
+        for (uint32_t j = 0; j < stretch.width; j += kSide) {
+            Operand first = src;
+            first.at = stretch.source + COffset(row, stretch.column + j, p.src_stride) * 4;
+            const uint32_t count = std::min(kSide, stretch.width - j);
+            if (!Reads(instruction, src, first.at, count * 4, 4)) {
                 return false;
             }
-            Emit(line.data() + uint64_t{j} * size, dst.type, BytesAt(core, element), src.type, p);
+            EmitRow(line.data() + uint64_t{j} * size, dst.type, BytesAt(core, first), src.type,
+                    count, p);
         }
         if (dst.memory != Memory::GM) {
             std::memcpy(BytesAt(core, target), line.data(), bytes);
@@ -362,7 +382,7 @@ double FixAll(Instruction &instruction, const Operand &dst, const Operand &src, 
             const uint64_t bytes = uint64_t{stretch.width} * size;
             moved += p.rows ? MovedBytes(stretch.top - base, bytes, stretch.pitch, p.m)
                             : MovedBytes(stretch.top - base, bytes * p.m);
-            if ((sim.rules || sim.function) && !FixStretch(instruction, dst, src, p, stretch)) {
+            if (sim.function && !FixStretch(instruction, dst, src, p, stretch)) {
                 return -1;
             }
         }

@@ -132,7 +132,7 @@ void CopyToFractals(const Operand &dst, const Operand &src, const NdToNz &p, Whe
     for (uint32_t matrix = 0; matrix < p.matrices; ++matrix) {
         moved += MovedBytes(src.at - buffer->low + matrix * p.src_matrix * size,
                             uint64_t{p.columns} * size, p.src_row * size, p.rows);
-        const bool touches = sim.rules || sim.function;
+        const bool touches = sim.function;
         if (touches && !WriteBlocks(instruction, dst, p, size, matrix)) {
             return;
         }
@@ -194,7 +194,7 @@ void LoadFractals(const Operand &dst, const Operand &src, const FractalLoad &p, 
     const bool global = src.memory == Memory::GM;
     Instruction instruction(Op::LoadData, global ? Pipe::MTE2 : Pipe::MTE1, where);
     const uint64_t fractals = p.square && size != 2 ? 2 : 1;
-    for (uint32_t r = 0; (sim.rules || sim.function) && r < p.repeats; ++r) {
+    for (uint32_t r = 0; sim.function && r < p.repeats; ++r) {
         if (!LoadOne(instruction, dst, src, p, fractals, r)) {
             return;
         }
@@ -217,7 +217,7 @@ void FillZero(const Operand &dst, uint32_t repeats, uint32_t blocks, uint32_t ga
     const uint64_t block = dst.memory == Memory::L1 ? kBlockBytes : kFractal;
     const Pipe pipe = dst.memory == Memory::L1 ? Pipe::MTE2 : Pipe::MTE1;
     Instruction instruction(Op::Fill, pipe, where);
-    for (uint32_t r = 0; (sim.rules || sim.function) && r < repeats; ++r) {
+    for (uint32_t r = 0; sim.function && r < repeats; ++r) {
         const uint64_t to = dst.at + r * (uint64_t{blocks} + gap) * block;
         if (!Writes(instruction, dst, to, blocks * block)) {
             return;

@@ -154,7 +154,7 @@ Buffer QueueAlloc(void *key, Where where)
             Acquire(core, queue.producer, buffer.freed);
             GiveEvent(core, queue.consumer, queue.producer, buffer.freed_event);
         }
-        if (Sim().rules) {
+        if (Sim().order) {
             core.shadows[static_cast<int>(queue.memory)].Poison(buffer.at, buffer.at + queue.bytes);
         }
         Tick(Op::AllocTensor);

@@ -44,7 +44,7 @@ void SpreadElements(const Operand &dst, const Operand &src, uint32_t repeats, St
         return (uint64_t{i / kPerRepeat} * stride.repeat + i % kPerRepeat * stride.block) *
                kBlockBytes;
     };
-    if (sim.rules) {
+    if (sim.function) {
         if (!Reads(instruction, src, src.at, uint64_t{repeats} * kPerRepeat * size)) {
             return;
         }
@@ -153,7 +153,7 @@ void GatherElements(const Vector &v, const Operand &offset, uint32_t base, Where
         return;
     }
     Instruction instruction(Op::Gather, Pipe::V, where);
-    if (sim.rules && !TouchGather(instruction, v, offset, base, runs)) {
+    if (sim.function && !TouchGather(instruction, v, offset, base, runs)) {
         return;
     }
     if (sim.function) {
@@ -180,11 +180,11 @@ void GatherBlocks(const Operand &dst, const Operand &src, const Operand &offset,
     Instruction instruction(Op::Gatherb, Pipe::V, where);
     Core &core = instruction.core();
     const uint32_t blocks = repeats * kPerRepeat;
-    if (sim.rules && !Reads(instruction, offset, offset.at, uint64_t{blocks} * 4)) {
+    if (sim.function && !Reads(instruction, offset, offset.at, uint64_t{blocks} * 4)) {
         return;
     }
     const uint8_t *offsets = BytesAt(core, offset);
-    for (uint32_t i = 0; (sim.rules || sim.function) && i < blocks; ++i) {
+    for (uint32_t i = 0; sim.function && i < blocks; ++i) {
         const uint64_t from = src.at + Word(offsets + i * 4);
         const uint64_t to =
             dst.at + (uint64_t{i / kPerRepeat} * stride.repeat + i % kPerRepeat * stride.block) *
@@ -248,7 +248,7 @@ void TransposeBlocks(Op op, const uint64_t dst[16], const uint64_t src[16], cons
     const uint64_t capacity = static_cast<uint64_t>(sim.chip.capacity[0]);
     const Operand ub{Memory::UB, t.type, 0, 0, capacity};
     const bool single = t.repeats == 1;
-    for (uint32_t r = 0; (sim.rules || sim.function) && r < t.repeats; ++r) {
+    for (uint32_t r = 0; sim.function && r < t.repeats; ++r) {
         // A single repeat already starts one stride further, as documented.
         const uint64_t step = single ? 1 : r;
         uint8_t *to[16];
@@ -281,7 +281,7 @@ void BroadcastMatrix(const Operand &dst, const Operand &src, uint32_t rows, uint
     Instruction instruction(Op::Broadcast, Pipe::V, where);
     const uint32_t size = SizeOf(dst.type);
     const uint64_t count = uint64_t{rows} * columns;
-    if (sim.rules &&
+    if (sim.function &&
         (!Reads(instruction, src, src.at, uint64_t{axis == 0 ? columns : rows} * size) ||
          !Writes(instruction, dst, dst.at, count * size))) {
         return;
@@ -311,7 +311,7 @@ void SortRuns(const Operand &dst, const Operand &src, const Operand &index, uint
     Instruction instruction(Op::Sort32, Pipe::V, where);
     const uint32_t size = SizeOf(src.type);
     const uint64_t count = uint64_t{repeats} * 32;
-    if (sim.rules && (!Reads(instruction, src, src.at, count * size) ||
+    if (sim.function && (!Reads(instruction, src, src.at, count * size) ||
                       !Reads(instruction, index, index.at, count * 4) ||
                       !Writes(instruction, dst, dst.at, count * 8))) {
         return;

@@ -225,7 +225,7 @@ void Reduce(Op op, Fold fold, Scope scope, const Vector &v, int order, Where whe
     }
     Instruction instruction(op, Pipe::V, where);
     const Folding folding = FoldingOf(fold, scope, v, order);
-    if (sim.rules && !TouchFolding(instruction, v, folding, runs)) {
+    if (sim.function && !TouchFolding(instruction, v, folding, runs)) {
         return;
     }
     if (sim.function) {
@@ -248,7 +248,7 @@ void ReduceAll(Op op, Fold fold, const Vector &v, const Operand &scratch, bool w
     const uint64_t repeats = static_cast<uint64_t>(RepeatsOf(v, size));
     const uint64_t partials = repeats * size * (fold == Fold::Sum ? 1 : 2);
     const bool apart = scratch.at != v.src[0].at && scratch.at != v.dst.at;
-    if (sim.rules && (!Reads(instruction, v.src[0], v.src[0].at, count * size) ||
+    if (sim.function && (!Reads(instruction, v.src[0], v.src[0].at, count * size) ||
                       (apart && !Writes(instruction, scratch, scratch.at, partials)) ||
                       !Writes(instruction, v.dst, v.dst.at, with_index ? 2u * size : size, size))) {
         return;

@@ -328,11 +328,16 @@ bool ShareTraffic(Simulation &sim)
     return changed;
 }
 
-std::string Execute(Simulation &sim, bool check, bool timing, bool trace)
+struct Wanted {
+    bool check, timing, trace, order;
+};
+
+std::string Execute(Simulation &sim, const Wanted &wanted)
 {
     double cycles = 0;
-    if (check) {
-        sim.function = sim.rules = true;
+    if (wanted.check) {
+        sim.function = true;
+        sim.order = wanted.order;
         sim.timing = false;
         sim.trace = false;
         sim.scalars_look = false;
@@ -342,10 +347,10 @@ std::string Execute(Simulation &sim, bool check, bool timing, bool trace)
         }
         Pass();
     }
-    if (timing && sim.failures.empty()) {
-        sim.function = sim.rules = false;
+    if (wanted.timing && sim.failures.empty()) {
+        sim.function = sim.order = false;
         sim.timing = true;
-        sim.trace = trace;
+        sim.trace = wanted.trace;
         Pass();
         if (ShareTraffic(sim)) {
             Pass();
@@ -411,7 +416,7 @@ struct GafSimBuffer {
 };
 
 // Runs `entry` with the buffers as arguments, in order. Returns a JSON text that lives until the
-// next call on this thread; `flags` are 1 check, 2 timing, 4 trace.
+// next call on this thread; `flags` are 1 check, 2 timing, 4 trace, 8 order, where it checks.
 const char *gafsim_run(void *entry, const GafSimBuffer *buffers, int count, int64_t blocks,
                        const char *chip, int flags)
 {
@@ -435,7 +440,7 @@ const char *gafsim_run(void *entry, const GafSimBuffer *buffers, int count, int6
         sim.buffers.push_back(std::move(buffer));
     }
     current = &sim;
-    text = Execute(sim, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0);
+    text = Execute(sim, {(flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0});
     current = nullptr;
     return text.c_str();
 }

@@ -22,11 +22,42 @@ struct Touch {
     bool SameUnit(const Touch &other) const { return core == other.core && pipe == other.pipe; }
 };
 
+// Touches, the first two of them without memory of their own.
+class Readers
+{
+public:
+    Touch *begin() { return more_.empty() ? first_ : more_.data(); }
+    Touch *end() { return begin() + count_; }
+    void clear()
+    {
+        count_ = 0;
+        more_.clear();
+    }
+    void push_back(const Touch &touch)
+    {
+        if (count_ == kFirst && more_.empty()) {
+            more_.assign(first_, first_ + kFirst);
+        }
+        if (count_ < kFirst) {
+            first_[count_] = touch;
+        } else {
+            more_.push_back(touch);
+        }
+        ++count_;
+    }
+
+private:
+    static constexpr uint32_t kFirst = 2;
+    uint32_t count_ = 0;
+    Touch first_[kFirst];
+    std::vector<Touch> more_;  // all of them, where there are more
+};
+
 struct Span {
     uint64_t end = 0;
     bool written = false;  // false: poison
     Touch writer;
-    std::vector<Touch> readers;
+    Readers readers;
 
     // Of each unit the last reader is kept, which comes after all others, and the one before it:
     // the last may be the instruction that writes here next.

@@ -49,7 +49,7 @@ void CopyToTable(const Operand &dst, const Operand &src, const TableCopy &p, Whe
     Instruction instruction(Op::DataCopy, Pipe::MTE1, where);
     const uint64_t read = uint64_t{p.length} * kUnit;
     const uint64_t count = read / SizeOf(src.type), written = count * SizeOf(dst.type);
-    for (uint32_t i = 0; (sim.rules || sim.function) && i < p.blocks; ++i) {
+    for (uint32_t i = 0; sim.function && i < p.blocks; ++i) {
         Operand from = src, to = dst;
         from.at += i * (read + uint64_t{p.src_gap} * kBlockBytes);
         to.at += i * (written + uint64_t{p.dst_gap} * kUnit);

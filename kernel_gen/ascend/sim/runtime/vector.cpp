@@ -114,7 +114,7 @@ void Elementwise(const Vector &v, Where where)
     if (!ValidLanes(v, widest, where)) {
         return;
     }
-    if (!sim.rules && !sim.function) {
+    if (!sim.function) {
         if (RepeatsOf(v, widest) > 0) {
             Instruction instruction(v.op, Pipe::V, where);
             Price(instruction, v, widest);
