@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernel_gen.codegen.cpu.reductions.crossing import crossable
 from kernel_gen.codegen.cpu.reductions.rowspace import prepared
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.builder import GraphBuilder
@@ -92,3 +93,14 @@ def test_one_walk_serves_rows_and_columns() -> None:
     (stage,) = phases[0].stages
     assert (len(stage.reduces), len(stage.crosses)) == (2, 2)
     assert not any(phase.inner for phase in phases[1:])
+
+
+def test_operands_of_single_rows_do_not_make_columns_of_rows() -> None:
+    """Losses read labels and weights and store results, one for each row, beside long rows."""
+    b = GraphBuilder()
+    x, *beside = b.input(tensor(64, 500)), *(b.input(tensor(64)) for _ in range(3))
+    total = b.op("sum", x, dims=(1,), keepdim=False)
+    for other in beside:
+        total = b.op("mul", total, other)
+    b.output(total)
+    assert not crossable(prepared(case_of(b.build()).lowered.nest)[0])

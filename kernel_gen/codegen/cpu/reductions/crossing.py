@@ -20,9 +20,9 @@ from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.statements.scope import Scope
 from kernel_gen.codegen.cpu.statements.value import Value
 from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
-from kernel_gen.codegen.flat.linear import FlatNest
+from kernel_gen.codegen.flat.linear import FlatLoad, FlatNest
 from kernel_gen.codegen.flat.moments import MOMENT
-from kernel_gen.codegen.flat.phases import Phase
+from kernel_gen.codegen.flat.phases import Phase, closure, reductions
 from kernel_gen.errors import InternalError
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import Reduce
@@ -45,13 +45,23 @@ def crossable(nest: FlatNest) -> frozenset[int]:
             continue
         kept = live[s.arg] - frozenset(s.axes)
         static = all(isinstance(nest.extent(a), int) for a in kept)
-        if kept and static and _contiguous(nest, kept) > _contiguous(nest, frozenset(s.axes)):
+        read = _read(nest, s)
+        if kept and static and _contiguous(read, kept) > _contiguous(read, frozenset(s.axes)):
             found.add(r)
     return frozenset(found)
 
 
-def _contiguous(nest: FlatNest, axes: frozenset[str]) -> int:
-    return max(sum(x.at.coeff(a).const == 1 for x in nest.accesses()) for a in axes)
+def _read(nest: FlatNest, reduce: Reduce) -> list[FlatLoad]:
+    """What a reduction reads in each of its steps: the loads of its operand that have most of its
+    axes."""
+    made = closure(nest, {reduce.arg}, frozenset(reductions(nest)))
+    loads = [s for s in (nest.statements[n] for n in sorted(made)) if isinstance(s, FlatLoad)]
+    most = max((len(load.at.axes()) for load in loads), default=0)
+    return [load for load in loads if len(load.at.axes()) == most]
+
+
+def _contiguous(loads: list[FlatLoad], axes: frozenset[str]) -> int:
+    return max(sum(load.at.coeff(a).const == 1 for load in loads) for a in axes)
 
 
 def crossing_bytes(nest: FlatNest, crossed: frozenset[int]) -> int:
