@@ -95,7 +95,7 @@ def test_a_contender_gives_the_programs_results(contender: str, load: Any) -> No
 @pytest.mark.filterwarnings("ignore:running in the framework")  # a busy machine measures nothing
 def test_ours_reports_its_kernels(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAF_STORE", f"sqlite:///{tmp_path}/store.sqlite")
-    monkeypatch.setenv("GAF_BENCH_BUDGET", "6")
+    monkeypatch.setenv("GAF_BENCH_BUDGET", "3")
     with torch.no_grad():
         expected, _ = reference(small)
         model, inputs, _ = small()

@@ -134,7 +134,7 @@ def test_the_example_has_a_factory(gaf: Gaf, home: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.slow
 def test_demo_prints_only_json(home: Path) -> None:
-    command = [*SCRIPT, "demo", "--seconds", "5", "--rows", "64"]
+    command = [*SCRIPT, "demo", "--seconds", "3", "--rows", "64"]
     command += ["--output", str(home / "pictures"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr

@@ -37,15 +37,15 @@ def calls(blocks: int) -> int:
 
     def seen(frame: FrameType, event: str, _: object) -> None:
         nonlocal count
-        count += event == "call" and frame.f_code.co_filename.startswith(_OURS)
+        count += frame.f_code.co_filename.startswith(_OURS)
 
     model = Chain(blocks).requires_grad_(False)
-    before = sys.getprofile()
-    sys.setprofile(seen)
+    before = sys.gettrace()
+    sys.settrace(seen)  # what gives no function to trace lines with hears of calls only
     try:
         graph = capture(model, (torch.randn(3, 4),)).graph
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
     assert len(graph.nodes) >= 10 * blocks
     return count
 

@@ -44,15 +44,16 @@ def steps(work: Callable[[], object]) -> int:
     """Lines of our code that run, those of loops as often as they do."""
     count = 0
 
-    def seen(frame: FrameType, event: str, _: object) -> object:
+    def called(frame: FrameType, event: str, _: object) -> object:
+        return line if frame.f_code.co_filename.startswith(_OURS) else None
+
+    def line(frame: FrameType, event: str, _: object) -> object:
         nonlocal count
-        if not frame.f_code.co_filename.startswith(_OURS):
-            return None
         count += event == "line"
-        return seen
+        return line
 
     before = sys.gettrace()
-    sys.settrace(seen)
+    sys.settrace(called)
     try:
         work()
     finally:
