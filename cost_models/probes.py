@@ -1,4 +1,5 @@
-"""Small generated C++ probes of this machine: copies of given bytes, and the FMA rate.
+"""Small generated C++ probes of this machine: copies of given bytes, the FMA rate, and how fast
+vectors go through exponentials and their kin.
 
 They are built with the project's own compiler and flags. Benchmarks run them beside the contenders;
 `cost_models.calibrate` takes a machine's rates from them.
@@ -13,7 +14,11 @@ from pathlib import Path
 import numpy as np
 import platformdirs
 
+from kernel_gen.codegen.cpu.unit import Unit
+from kernel_gen.codegen.cpu.vectors.math import vector_function
+from kernel_gen.codegen.cpu.vectors.types import vector_type
 from kernel_gen.errors import Unavailable
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure
 from kernel_gen.runtime.build import Compiler
@@ -23,6 +28,8 @@ from kernel_gen.runtime.kernel import aligned_bytes
 BLOCK_BYTES = 4096
 FMA_STEPS = 40_000
 ACCUMULATORS = 12  # enough to hide the latency of two units, few enough for sixteen registers
+FUNCTION_ELEMS = 2048  # in and out of the first-level cache
+FUNCTION_STEPS = 200
 _BF16_LANES_PER_LANE = 2  # a dot instruction multiplies pairs
 
 # Each thread takes a share of the blocks. Per block it reads its part of the read bytes into four
@@ -83,6 +90,20 @@ extern "C" void gaf_bf16(long long steps, int threads) {{
   }}
 }}
 """
+_FUNCTION = """
+extern "C" void gaf_function(long long steps, int threads) {{
+  _Pragma("omp parallel num_threads(threads)")
+  {{
+    {vector} in[{count}], out[{count}];
+    for (int k = 0; k < {count}; ++k)
+      for (int l = 0; l < {lanes}; ++l) in[k][l] = (k * {lanes} + l) * (16.0f / {elems}) - 8.0f;
+    for (long long i = 0; i < steps; ++i) {{
+      for (int k = 0; k < {count}; ++k) out[k] = {name}(in[k]);
+      asm volatile("" : : "r"(out), "r"(in) : "memory");
+    }}
+  }}
+}}
+"""
 _STREAMS = {"x86": "__builtin_nontemporal_store(v, p);", "other": "*p = v;"}
 _GCC_STREAMS = {
     16: "__builtin_ia32_movntps((float *)p, v);",
@@ -108,6 +129,17 @@ def probe_source(target: Target, *, clang: bool = False) -> str:
     return text
 
 
+def function_source(target: Target, op: str) -> str:
+    """The text of a probe that applies fp32 `op` ("exp", "erf", …) to vectors as kernels do."""
+    unit, lanes = Unit(), target.vector_bytes // DType.F32.bytes
+    vector = vector_type(unit, DType.F32, lanes)
+    name = vector_function(unit, op, DType.F32, lanes)
+    count = FUNCTION_ELEMS // lanes
+    return unit.text() + _FUNCTION.format(
+        vector=vector, name=name, lanes=lanes, count=count, elems=FUNCTION_ELEMS
+    )
+
+
 def has_bf16_dot(target: Target) -> bool:
     """Whether the target multiplies pairs of bf16 in one instruction."""
     return "avx512bf16" in target.features and target.vector_bytes == 64
@@ -119,12 +151,15 @@ class Probes:
     def __init__(self, threads: int, folder: Path | None = None) -> None:
         self._target, self._threads = host_target(), threads
         place = folder or platformdirs.user_cache_path("graph-autofusion") / "probes"
-        compiler = Compiler.find(place)
-        text = probe_source(self._target, clang="clang" in compiler.version)
-        built = compiler.compile_texts([("probes.cpp", text)], self._target)
+        self._compiler = Compiler.find(place)
+        clang = "clang" in self._compiler.version
+        self._library = self._built(probe_source(self._target, clang=clang))
+
+    def _built(self, text: str) -> ctypes.CDLL:
+        built = self._compiler.compile_texts([("probes.cpp", text)], self._target)
         if isinstance(built, Failure):
             raise Unavailable(f"the probes do not compile: {built.message}")
-        self._library = ctypes.CDLL(str(compiler.path_of(built)))
+        return ctypes.CDLL(str(self._compiler.path_of(built)))
 
     def copies(self, read_bytes: int, written_bytes: int) -> dict[str, Callable[[], None]]:
         """A plain and a streaming copy of a workload's footprint and mix."""
@@ -154,3 +189,9 @@ class Probes:
         steps, threads = ctypes.c_longlong(FMA_STEPS), self._threads
         operations = 2.0 * lanes * ACCUMULATORS * FMA_STEPS * threads
         return lambda: function(steps, threads), operations
+
+    def function(self, op: str) -> tuple[Callable[[], None], float]:
+        """A run of fp32 `op` on all threads, and to how many elements it is applied."""
+        function = self._built(function_source(self._target, op)).gaf_function
+        steps, threads = ctypes.c_longlong(FUNCTION_STEPS), self._threads
+        return lambda: function(steps, threads), float(FUNCTION_ELEMS * FUNCTION_STEPS * threads)

@@ -212,8 +212,8 @@ def _sample(place: Place, workers: dict[Place, Worker], taken: _Taken) -> None:
 
 def _result(name: str, settings: Settings, effort: Effort, taken: _Taken) -> Result:
     probes = [fact for (c, _), fact in taken.facts.items() if c == FLOOR]
-    operations = next((f["fma_operations"] for f in probes if "fma_operations" in f), None)
-    floor = floor_of(effort, taken.probes, operations) if operations and taken.probes else None
+    probed = next((fact for fact in probes if "fma_operations" in fact), None)
+    floor = floor_of(effort, taken.probes, probed) if probed and taken.probes else None
     ours = [fact for (c, _), fact in taken.facts.items() if c == OURS and not fact.get("missing")]
     timings = tuple(_timing(contender, taken) for contender in settings.contenders)
     # The first of our processes may have tuned; the last one shows what a known plan costs.

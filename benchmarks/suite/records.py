@@ -47,7 +47,9 @@ class Timing:
 @dataclass(frozen=True, slots=True)
 class Floor:
     """The least time a workload can take here: the larger of `memory_us` (its bytes at the rate of
-    the better of a plain and a streaming copy) and `compute_us` (its operations at the FMA rate).
+    the better of a plain and a streaming copy) and what the vector units take: `compute_us` (its
+    operations at the FMA rate) and `functions_us` (its exponentials and their kin at the rate of
+    the project's own, which are multiply-adds for the most part).
     """
 
     memory_us: float
@@ -55,15 +57,19 @@ class Floor:
     copy_bytes_per_second: float
     streaming: bool
     operations_per_second: float
+    functions_us: float = 0.0
 
     @property
     def us(self) -> float:
-        return max(self.memory_us, self.compute_us)
+        return max(self.memory_us, self.compute_us + self.functions_us)
 
     @property
     def bound(self) -> str:
-        """The unit that bounds it: "memory" or "compute"."""
-        return "compute" if self.compute_us > self.memory_us else "memory"
+        """What bounds it: "memory", or of the vector units' work the larger part, "compute" or
+        "functions"."""
+        if self.memory_us >= self.compute_us + self.functions_us:
+            return "memory"
+        return "compute" if self.compute_us > self.functions_us else "functions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +141,21 @@ def summary(
 
 
 def floor_of(
-    effort: Effort, samples: Mapping[str, Sequence[float]], fma_operations: float
+    effort: Effort, samples: Mapping[str, Sequence[float]], probed: Mapping[str, Any]
 ) -> Floor:
-    """The floor from the medians of the probes (microseconds)."""
+    """The floor from the medians of the probes (microseconds) and what a run of them does:
+    `fma_operations`, and `function_elems` by name."""
     medians = {name: statistics.median(values) for name, values in samples.items()}
     memory_us = min(medians["copy"], medians["stream"])
-    rate = fma_operations / (medians["fma"] * 1e-6)
+    rate = probed["fma_operations"] / (medians["fma"] * 1e-6)
+    per_elem_us = {name: medians[name] / n for name, n in probed["function_elems"].items()}
     return Floor(
         memory_us=memory_us,
         compute_us=effort.operations / rate * 1e6,
         copy_bytes_per_second=(effort.read_bytes + effort.written_bytes) / (memory_us * 1e-6),
         streaming=medians["stream"] < medians["copy"],
         operations_per_second=rate,
+        functions_us=sum(n * per_elem_us[name] for name, n in effort.functions.items()),
     )
 
 

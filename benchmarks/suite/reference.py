@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.suite.correctness import Expected
+from benchmarks.suite.functions import Functions
 from benchmarks.suite.peers.work import leaves
 from benchmarks.suite.workloads import Case
 
@@ -25,7 +26,8 @@ from benchmarks.suite.workloads import Case
 class Effort:
     """Each input read once, each output written once (bytes), and the operations of matrix
     products and convolutions (a multiply-add counts two) in `dtype`. `weight_bytes` are all
-    parameters and buffers; `activation_bytes` is the most that eager's results take at a time."""
+    parameters and buffers; `activation_bytes` is the most that eager's results take at a time.
+    `functions` says to how many elements exponentials and their kin are applied, by name."""
 
     read_bytes: int
     written_bytes: int
@@ -33,6 +35,7 @@ class Effort:
     dtype: str
     weight_bytes: int
     activation_bytes: int
+    functions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,13 @@ def _double(value: Any) -> Any:
 
 
 def effort(case: Case) -> Effort:
-    """Counts what one eager call reads, writes and multiplies."""
+    """Counts what one eager call reads, writes, multiplies and applies functions to."""
     model, inputs, _ = case
     weights = _weights(model)
     given = [*(x for x in inputs if torch.is_tensor(x)), *weights]
     watch = _Watch(given)
-    with _plain_attention(), FlopCounterMode(display=False) as counter:
+    functions = Functions()
+    with _plain_attention(), FlopCounterMode(display=False) as counter, functions:
         model(*inputs)
     with watch:
         outputs = leaves(model(*inputs))
@@ -98,6 +102,7 @@ def effort(case: Case) -> Effort:
         dtype=str(floats[0] if floats else torch.float32).removeprefix("torch."),
         weight_bytes=sum(t.numel() * t.element_size() for t in weights),
         activation_bytes=watch.peak_bytes,
+        functions=dict(functions.elems),
     )
 
 

@@ -111,11 +111,15 @@ def _floors(results: Sequence[Result]) -> str:
                 + (" (streaming)" if r.floor.streaming else ""),
                 f"{r.effort.operations / 1e9:.3f}",
                 f"{r.floor.operations_per_second / 1e9:.0f}",
+                f"{r.floor.functions_us / 1000:.3f}",
                 f"{r.floor.us / 1000:.3f}",
                 "–" if r.floor_share is None else f"{r.floor_share:.0%}",
             ]
         )
-    head = ["workload", "bound by", "MB", "copy GB/s", "GFLOP", "FMA GFLOP/s", "floor ms", "share"]
+    head = [
+        "workload", "bound by", "MB", "copy GB/s", "GFLOP", "FMA GFLOP/s", "functions ms",
+        "floor ms", "share",
+    ]  # fmt: skip
     return _table(head, rows)
 
 

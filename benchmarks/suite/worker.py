@@ -111,10 +111,13 @@ def _probes(order: Order) -> tuple[dict[str, Run], dict[str, Any]]:
         probes = Probes(order.threads)
         fma, operations = probes.fma(order.effort.dtype)
         copies = probes.copies(order.effort.read_bytes, order.effort.written_bytes)
-        runs: dict[str, Run] = {**copies, "fma": fma}
+        functions = {name: probes.function(name) for name in order.effort.functions}
+        applied = {name: run for name, (run, _) in functions.items()}
+        runs: dict[str, Run] = {**copies, "fma": fma, **applied}
     except Exception as problem:  # noqa: BLE001 - without a compiler there is no floor, but times
         return {}, {"missing": reason(problem)}
-    return runs, {"fma_operations": operations}
+    elems = {name: count for name, (_, count) in functions.items()}
+    return runs, {"fma_operations": operations, "function_elems": elems}
 
 
 def reason(problem: Exception) -> str:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,11 +101,23 @@ def test_a_contender_without_samples_says_why() -> None:
 
 def test_the_floor_is_the_larger_of_memory_and_arithmetic() -> None:
     probes = {"copy": [3.0, 4.0, 5.0], "stream": [2.0, 9.0, 9.0], "fma": [10.0]}
-    found = floor_of(EFFORT, probes, fma_operations=100.0)
+    found = floor_of(EFFORT, probes, {"fma_operations": 100.0, "function_elems": {}})
     assert (found.memory_us, found.streaming) == (4.0, False)
     assert found.compute_us == pytest.approx(4000 / (100 / 10e-6) * 1e6)
     assert found.us == found.compute_us
     assert found.bound == "compute"
+
+
+def test_functions_add_to_arithmetic_and_may_bound_a_workload() -> None:
+    effort = replace(EFFORT, functions={"exp": 500, "erf": 100})
+    probes = {"copy": [9.0], "stream": [9.0], "fma": [10.0], "exp": [20.0], "erf": [30.0]}
+    elems = {"exp": 1000, "erf": 1000}
+    found = floor_of(effort, probes, {"fma_operations": 1e4, "function_elems": elems})
+    assert found.functions_us == pytest.approx(10.0 + 3.0)
+    assert found.us == pytest.approx(found.functions_us + 4.0)
+    assert found.bound == "functions"
+    assert replace(found, memory_us=18.0).bound == "memory"
+    assert replace(found, compute_us=14.0).bound == "compute"
 
 
 def test_a_record_is_read_back_as_it_was() -> None:

@@ -99,7 +99,19 @@ def test_written_inputs_are_found_and_counted() -> None:
 def test_attention_counts_both_products() -> None:
     q, k, v = (torch.randn(1, 2, 8, 4) for _ in range(3))
     attention = torch.nn.functional.scaled_dot_product_attention
-    assert counted(attention, q, k, v).operations == 2 * (2 * 2 * 8 * 8 * 4)
+    found = counted(attention, q, k, v)
+    assert found.operations == 2 * (2 * 2 * 8 * 8 * 4)
+    assert found.functions == {"exp": 2 * 8 * 8}
+
+
+def test_exponentials_and_their_kin_are_counted_by_function() -> None:
+    gelu, silu = torch.nn.functional.gelu, torch.nn.functional.silu
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        wide = torch.cat([x, x]).sigmoid_()
+        return gelu(silu(x)) + gelu(x, approximate="tanh") + wide[:3] + x.square()
+
+    assert counted(program, torch.randn(3, 5)).functions == {"sigmoid": 45, "erf": 15, "tanh": 15}
 
 
 def test_activations_are_what_lives_at_a_time() -> None:

@@ -49,6 +49,12 @@ def test_the_fma_probe_counts_its_operations(tmp_path: Path) -> None:
     assert operations > 1e6
 
 
+def test_the_function_probe_counts_its_elements(tmp_path: Path) -> None:
+    run, elems = Probes(1, tmp_path).function("exp")
+    run()
+    assert elems > 1e5
+
+
 def test_every_level_of_x86_has_a_text() -> None:
     import dataclasses
 
