@@ -188,7 +188,7 @@ def test_a_wider_strategy_never_loses_on_a_simulated_device() -> None:
         "small", "Small", lambda: (Small(), (torch.randn(4, 8),)), (NONE, BY_ELEMENT, AUTOMATIC),
         "us", float, {"none": 1.0, "elementwise": 1.0, "automatic": 1.0},
     )  # fmt: skip
-    how = Plan("ascend-sim:910b3", 100.0, trials=8)
+    how = Plan("ascend-sim:910b3", 100.0, trials=4)
     rows = ablate_simulated(program, how, lambda _: None).rows
     assert all(row.us is not None for row in rows)
     whole = [row.us for row in rows if not row.on_host]  # what the host runs takes no time
