@@ -7,7 +7,7 @@ a session over the same archive continues where the last one stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cost_models.choose import model_for
 from cost_models.model import CostModel
@@ -27,7 +27,7 @@ from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
 from tuner.child.contest import GraphTask
-from tuner.child.protocol import FRAMEWORK_ERROR
+from tuner.child.protocol import FRAMEWORK_ERROR, QUICK
 from tuner.devices.device import Device
 from tuner.meter import Meter
 from tuner.nests.costs import CostBook
@@ -40,6 +40,7 @@ from tuner.summary import published
 from tuner.tasks import Tasks
 
 _LIBRARY_SHARE = 0.2  # of the budget at most for timing framework parts
+_SAMPLES_SHARE = 0.5  # of that for samples: the rest draws inputs, packs weights and warms up
 _LIBRARY_BATCH = 8
 _RESERVE_MOST = 0.4  # of what setting up has left, for the whole-program stage
 _NEXT_RESERVE = 1.3  # contests' durations that are kept for the next one
@@ -181,11 +182,14 @@ class Session:
         for digest, trial in known.items():
             costs.add_library(digest, trial.result)
         todo = [digest for digest in tasks.library if digest not in known]
-        limit = self._meter.spent_seconds + _LIBRARY_SHARE * self._meter.budget.seconds
+        seconds = _LIBRARY_SHARE * self._meter.budget.seconds
+        limit = self._meter.spent_seconds + seconds
+        each = _SAMPLES_SHARE * seconds / max(1, len(todo))
+        quick = replace(QUICK, max_seconds=min(each, QUICK.max_seconds))
         while todo and self._meter.spent_seconds < limit:
             self._check_stop()
             batch, todo = todo[:_LIBRARY_BATCH], todo[_LIBRARY_BATCH:]
-            times = self._device.time_graphs([GraphTask(tasks.library[d]) for d in batch])
+            times = self._device.time_graphs([GraphTask(tasks.library[d], quick) for d in batch])
             trials = [
                 Trial(digest, 0, LIBRARY_TEMPLATE, (), result)
                 for digest, result in zip(batch, times, strict=True)

@@ -17,7 +17,7 @@ from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import TensorType
 from tuner.covers.problem import Problem, for_sharing
 from tuner.covers.sections import by_sections
-from tuner.covers.solver import CoverOption, Overheads, _choice, best_covers
+from tuner.covers.solver import CoverOption, Overheads, _choice, _Solver, best_covers
 
 T = TensorType(DType.F32, (4,))
 FREE = Overheads(0.0, 0.0, 0.0)
@@ -266,3 +266,14 @@ def test_equal_sections_are_solved_once() -> None:
     assert is_cover(program, [problem.options[p].group for p in chosen])
     assert len(calls) <= 3
     assert len(chosen) <= 160
+
+
+def test_a_choice_to_begin_with_is_bettered() -> None:
+    program = random_program(random.Random(7), 12)
+    problem = Problem(program, random_options(random.Random(7), program), (), FREE)
+    (best,) = best_covers(program, problem.options, overheads=FREE)
+    solver = _Solver(problem, 10.0)
+    solver.begin_with([*range(len(program.nodes))])
+    found = solver.next_cover(required=True)
+    assert found is not None
+    assert problem.cover(found).cost_us == pytest.approx(best.cost_us)

@@ -171,3 +171,16 @@ def test_a_template_is_judged_by_its_best_starting_point() -> None:
     behind = [GridTemplate(), SeededTemplate("seeded")]  # 157 · 4 of one start, 13 of three
     dropped = NestSearch(scale_nest(), TARGET, behind, predict)
     assert {trial.template for trial in run(dropped, 30)} == {"seeded"}
+
+
+def test_what_suits_a_like_nest_is_tried_next_and_once() -> None:
+    subject = search([GridTemplate()])
+    point = (("a0", 7), ("a1", 7), ("a2", 6))
+    subject.suggest(("grid", point))
+    subject.suggest(("grid", (("a0", 99), ("a1", 7), ("a2", 6))))
+    subject.suggest(("another", point))
+    assert subject.has_suggestion
+    first, second = subject.propose(2)
+    assert first.point == point != second.point
+    assert not subject.has_suggestion
+    assert not subject.is_new(("grid", point))

@@ -25,7 +25,10 @@ from tuner.covers.sections import by_sections
 # A free option still costs this much in the model, so that none is chosen that nobody reads.
 _NOTHING_US = 1e-6
 _SHORTEST_SECONDS = 0.5  # of one call of the solver, though the time is up
-_LONG = 4000  # options that the solver still takes as one problem, in about a second
+_LONG = 4000  # options that the solver still takes as one problem
+_SECTION = 60  # nodes of a section of a first choice: it is mostly within two percent of the best
+_FIRST_SHARE = 0.25  # of the time, for that choice
+_GAP = 1e-3  # a cover within so much of the best is as good: times are known to a few percent
 _FEASIBLE = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 
 
@@ -41,8 +44,9 @@ def best_covers(
 
     Options of `forbidden` groups are left out. Values that depend on constants only cost nothing:
     the plan's first group makes those that are read (`FrameworkGroup.is_constant`). The covers are
-    optimal if the solver needs less than `seconds` for all of them together (a program of a hundred
-    ops takes a fraction of a second), else the best it has met. A long program gets one cover,
+    within a thousandth of the best if the solver needs less than `seconds` for all of them together
+    (a program of a hundred ops takes a fraction of a second), else the best it has met, from one on
+    that is optimal in each of its sections. A long program gets one cover,
     optimal in each of its sections. Raises InvalidInput if there is no cover at all.
     """
     problem = Problem(program, options, frozenset(forbidden), overheads or Overheads())
@@ -54,6 +58,8 @@ def best_covers(
         if found:
             return [min(found, key=lambda cover: sum(problem.weighed[p] for p in cover.chosen))]
     solver = _Solver(problem, seconds)
+    if len(program.nodes) > 2 * _SECTION:
+        solver.begin_with(by_sections(problem, _FIRST_SHARE * seconds, _choice, _SECTION))
     covers: list[Cover] = []
     while len(covers) < k:
         chosen = solver.next_cover(required=not covers)
@@ -88,7 +94,7 @@ class _Solver:
         self._problem, self._shortest = problem, shortest
         self._model = _QuietHighs()  # type: ignore[no-untyped-call]
         self._end = time.monotonic() + seconds
-        self._model.setOptionValue("mip_rel_gap", 0.0)
+        self._model.setOptionValue("mip_rel_gap", _GAP)
         self._model.setOptionValue("random_seed", 0)
         barred = set(problem.barred)
         for position, cost in enumerate(problem.weighed):
@@ -97,6 +103,16 @@ class _Solver:
             self._model.changeColCost(position, max(cost, _NOTHING_US))
             self._model.changeColIntegrality(position, highspy.HighsVarType.kInteger)
         self._add_production()
+
+    def begin_with(self, chosen: Sequence[int] | None) -> None:
+        """A choice to better: what is cut off by it need not be looked at, and where the time is
+        short it is there."""
+        if chosen is None:
+            return
+        start = highspy.HighsSolution()
+        taken = frozenset(chosen)
+        start.col_value = [float(p in taken) for p in range(len(self._problem.options))]
+        self._model.setSolution(start)
 
     def next_cover(self, *, required: bool) -> list[int] | None:
         """The cheapest choice that no row forbids; None if there is none, or none was met in

@@ -1,5 +1,7 @@
 """Which nests get the next batch: those where a trial promises the most time saved.
 
+Nests of the cover that had no first trials come first, and those that a relative has something to
+show. Then most of a batch goes by gain, and some to first trials of nests that the cover has not.
 The gain of a trial is guessed as
 
     weight · best_us · (room · novelty + recent)
@@ -21,6 +23,7 @@ from tuner.nests.search import NestSearch
 _HALF_LIFE_TRIALS = 8
 _LEAST_ROOM = 0.05  # the model is no oracle: there may be room where it sees none
 _FIRST_TRIALS = 2  # what a nest of the cover gets before gains are compared
+_OTHERS = 0.25  # of a batch: first trials of nests that the cover has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +40,31 @@ def allocate(costs: CostBook, weights: Mapping[str, float], batch: int) -> list[
     An empty list means that there is nothing left to try.
     """
     fresh = [d for d in weights if _is_fresh(costs, d)]
-    if fresh:
-        fresh.sort(key=lambda d: -weights[d] * (costs.cost_us(d) or 0.0))
-        wanted = [d for d in fresh if weights[d] >= 1]
-        others = [d for d in fresh if weights[d] < 1]
-        return _one_each([*_from_both_ends(wanted), *others], costs, batch)
+    fresh.sort(key=lambda d: -weights[d] * (costs.cost_us(d) or 0.0))
+    wanted = _by_trials(_from_both_ends([d for d in fresh if weights[d] >= 1]), costs)
+    others = _by_trials([d for d in fresh if weights[d] < 1], costs)
+    if wanted:
+        return [Share(digest, 1) for digest in [*wanted, *others][:batch]]
     gains = {d: _gain(costs, d, weight) for d, weight in weights.items()}
     ranked = sorted((d for d in gains if gains[d] > 0), key=lambda d: -gains[d])
-    return _proportional(ranked, gains, batch)
+    few = max(1, round(_OTHERS * batch)) if ranked else batch
+    first = [Share(digest, 1) for digest in others[:few]]
+    return first + _proportional(ranked, gains, batch - len(first))
 
 
 def has_untried(costs: CostBook, weights: Mapping[str, float]) -> bool:
-    """Whether a nest of the cover itself (weight 1 and more) still waits for its first trial."""
+    """Whether a nest of the cover itself (weight 1 and more) still waits for its first trial, or
+    for that of a relative's tiling."""
     searches = (costs.search(digest) for digest, weight in weights.items() if weight >= 1)
-    return any(not s.tried and _has_more(s) for s in searches)
+    return any((not s.tried or s.has_suggestion) and _has_more(s) for s in searches)
 
 
 def _is_fresh(costs: CostBook, digest: str) -> bool:
     search = costs.search(digest)
-    return _has_more(search) and search.tried < min(_FIRST_TRIALS, search.size)
+    if not _has_more(search):
+        return False
+    trials = 1 if costs.is_related(digest) else _FIRST_TRIALS
+    return search.tried < min(trials, search.size) or search.has_suggestion
 
 
 def _has_more(search: NestSearch) -> bool:
@@ -70,11 +79,10 @@ def _from_both_ends(digests: Sequence[str]) -> list[str]:
     return [digest for pair in pairs for digest in pair if digest is not None]
 
 
-def _one_each(digests: Sequence[str], costs: CostBook, batch: int) -> list[Share]:
-    """A trial for each nest, those never tried first, until the batch is full: a cover is measured
-    throughout before anything in it is measured twice."""
-    by_trials = sorted(digests, key=lambda digest: costs.search(digest).tried)
-    return [Share(digest, 1) for digest in by_trials[:batch]]
+def _by_trials(digests: Sequence[str], costs: CostBook) -> list[str]:
+    """Those never tried first: a cover is measured throughout before anything in it is measured
+    twice."""
+    return sorted(digests, key=lambda digest: costs.search(digest).tried)
 
 
 def _gain(costs: CostBook, digest: str, weight: float) -> float:

@@ -1,29 +1,37 @@
 """What groups cost: measured where something was measured, predicted elsewhere.
 
-Measured times are lower quartiles (`Measurement.quiet_us`).
+Measured times are lower quartiles (`Measurement.quiet_us`), taken alone. In its place a group takes
+at least what moving its operands to and from memory takes there (`tuner.covers.traffic`).
 
-Predictions are corrected by the median of measured over predicted of like nests, and taken a little
-low, so that a cover that looks good on paper gets measured.
+Predictions are corrected by what the best relative took of its own (`tuner.nests.relatives`), else
+by the median of measured over predicted of like nests, and then taken a little low, so that a cover
+that looks good on paper gets measured.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cost_models.model import CostModel
+from cost_models.roofline import roofline_of
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
 from kernel_gen.ir.loopnest import Contract
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement
 from tuner.covers.solver import CoverOption
+from tuner.covers.traffic import Traffic
+from tuner.nests.relatives import relatives
 from tuner.nests.search import NestSearch
+from tuner.nests.space import Spot
 from tuner.tasks import NestTask, Tasks
 
 _OPTIMISM = 0.9
 _MOST_CORRECTION = 2.0
 _UNTIMED_US = 1e6  # of each framework part where none has a time: a kernel comes first
 _HOPE = 0.5  # of the time of a nest never measured; the less of it the more trials there were
+_NOISE = 0.02  # of a time: a relative that is no better than that has nothing to teach
 _HOPELESS_TRIALS = 4  # a nest without one right kernel after so many trials is given up
 
 
@@ -47,6 +55,9 @@ class CostBook:
         self._products = {digest for digest, task in tasks.nests.items() if _has_product(task)}
         self._factors = {True: 1.0, False: 1.0}
         self._corrected_at = 0
+        self._relatives = relatives({digest: task.nest for digest, task in tasks.nests.items()})
+        *_, cache, memory = roofline_of(target).levels
+        self._traffic = Traffic(tasks.program, cache.capacity_bytes, memory.bytes_per_second)
 
     def search(self, digest: str) -> NestSearch:
         """The search over a nest, made at its first use."""
@@ -93,13 +104,39 @@ class CostBook:
         return search.is_empty or search.tried >= min(_HOPELESS_TRIALS, search.size)
 
     def cost_us(self, digest: str) -> float | None:
-        """Measured or corrected predicted time; None for a nest that was given up."""
+        """Measured or corrected predicted time, or what the tiling of a relative promises until it
+        was tried; None for a nest that was given up."""
         measured = self.measured_us(digest)
         if measured is not None:
-            return measured
+            shared = self._shared(digest)
+            return measured if shared is None else shared[1]
         if self.is_hopeless(digest):
             return None
-        return self.predicted_us(digest) * self._correction(digest) * _OPTIMISM
+        return self.predicted_us(digest) * self._correction(digest)
+
+    def is_related(self, digest: str) -> bool:
+        """Whether a relative of the nest has a time."""
+        return self._best_relative(digest) is not None
+
+    def share_tilings(self, digests: Iterable[str]) -> None:
+        """Each of these nests is to try what its best relative runs, where that promises more."""
+        for digest in digests:
+            shared = self._shared(digest)
+            if shared is not None:
+                self.search(digest).suggest(shared[0])
+
+    def _shared(self, digest: str) -> tuple[Spot, float] | None:
+        """What the best relative of a nest runs, if that was not tried here, with what it should
+        take; None where its gain would be noise."""
+        relative = self._best_relative(digest)
+        best = None if relative is None else self._searches[relative].best
+        if relative is None or best is None:
+            return None
+        measured, expected = self.measured_us(digest), self._expected_us(digest, relative)
+        if measured is not None and expected >= (1 - _NOISE) * measured:
+            return None
+        spot = (best.template, best.point)
+        return (spot, expected) if self.search(digest).is_new(spot) else None
 
     def hoped_us(self, digest: str, cost_us: float) -> float:
         """What a nest that is held to take `cost_us` may take after more trials: half of it before
@@ -111,7 +148,7 @@ class CostBook:
         hoped_us, untried_us = cost_us * (1 - _HOPE / (1 + search.tried)), search.untried_us()
         if untried_us is None:
             return hoped_us
-        return min(hoped_us, untried_us * self._correction(digest) * _OPTIMISM)
+        return min(hoped_us, untried_us * self._correction(digest))
 
     def options(self, *, measured_only: bool = False) -> list[CoverOption]:
         """Cover options for all groups that have a cost."""
@@ -120,7 +157,19 @@ class CostBook:
             digest = candidate.task
             cost = self.measured_us(digest) if measured_only else self.cost_us(digest)
             if cost is not None:
-                found.append(CoverOption(candidate.group, cost))
+                found.append(CoverOption(candidate.group, self._in_place_us(candidate.group, cost)))
+        return found + self.library_options()
+
+    def hopeful_options(self) -> list[CoverOption]:
+        """The same if all nests take what they are hoped to."""
+        found: list[CoverOption] = []
+        for candidate in self._tasks.candidates.groups:
+            cost = self.cost_us(candidate.task)
+            if cost is not None:
+                hoped = self.hoped_us(candidate.task, cost)
+                found.append(
+                    CoverOption(candidate.group, self._in_place_us(candidate.group, hoped))
+                )
         return found + self.library_options()
 
     def library_options(self) -> list[CoverOption]:
@@ -128,18 +177,43 @@ class CostBook:
         known = {g: self.library_us(g) for g in self._tasks.candidates.library}
         times = [time for time in known.values() if time is not None]
         slow = max(times, default=_UNTIMED_US)
-        return [CoverOption(g, slow if time is None else time) for g, time in known.items()]
+        return [
+            CoverOption(group, self._in_place_us(group, slow if time is None else time))
+            for group, time in known.items()
+        ]
 
     def group_us(self, group: FusionGroup | FrameworkGroup) -> float | None:
         """Cost of any group of a cover; None where nothing is known, 0 for constant ones."""
         if isinstance(group, FusionGroup):
-            return self.cost_us(self._tasks.candidate_of[group].task)
-        if group not in self._tasks.library_of:
+            cost = self.cost_us(self._tasks.candidate_of[group].task)
+        elif group not in self._tasks.library_of:
             return 0.0
-        return self.library_us(group)
+        else:
+            cost = self.library_us(group)
+        return None if cost is None else self._in_place_us(group, cost)
+
+    def _in_place_us(self, group: FusionGroup | FrameworkGroup, alone_us: float) -> float:
+        return max(alone_us, self._traffic.us(group))
 
     def _correction(self, digest: str) -> float:
-        return self._corrections()[digest in self._products]
+        relative = self._best_relative(digest)
+        if relative is not None:
+            return self._ratio(relative)
+        return self._corrections()[digest in self._products] * _OPTIMISM
+
+    def _best_relative(self, digest: str) -> str | None:
+        """The measured relative that takes least of what is predicted."""
+        timed = [other for other in self._relatives[digest] if self.measured_us(other) is not None]
+        return min(timed, key=self._ratio, default=None)
+
+    def _expected_us(self, digest: str, relative: str) -> float:
+        """What a nest takes if the model is as far off as for its relative."""
+        return self.predicted_us(digest) * self._ratio(relative)
+
+    def _ratio(self, digest: str) -> float:
+        """Measured over predicted."""
+        measured = self.measured_us(digest)
+        return math.inf if measured is None else measured / self.predicted_us(digest)
 
     def _corrections(self) -> dict[bool, float]:
         """Per kind of nest, with a product or without: the factor from predicted to measured."""

@@ -3,8 +3,9 @@
 One in-memory Optuna study per nest (ask/tell) over the template and its parameters. Small spaces
 are enumerated. Proposals of a batch come from four sources, duplicates skipped:
 
-1. seeds: the best stored trials of the same nest; of each template's untuned starting points the
-   best predicted; what the cost model makes of them step by step; those that it sees close;
+1. seeds: what is suggested; the best stored trials of the same nest; of each template's untuned
+   starting points the best predicted; what the cost model makes of them step by step; those that it
+   sees close;
 2. steps: the incumbent with one parameter moved by one choice, the best predicted;
 3. screened: the best of a random pool by the cost model;
 4. sampler: Optuna's own suggestions (CMA-ES for one template, TPE where the template is a choice),
@@ -84,6 +85,7 @@ class NestSearch:
         seeds = self._space.seeds()
         self._queue = self._known(history) + seeds[: len(self._space.by_template)]
         self._later = seeds  # once the first of each template is tried
+        self._suggested: list[Spot] = []
         for trial in history:
             self._learn(trial)
 
@@ -96,6 +98,20 @@ class NestSearch:
     def size(self) -> int:
         """Points of all spaces together."""
         return self._space.size
+
+    def suggest(self, spot: Spot) -> None:
+        """A point of a like nest, to be tried next."""
+        if self.is_new(spot) and spot not in self._suggested:
+            self._suggested.append(spot)
+
+    def is_new(self, spot: Spot) -> bool:
+        """Whether a point lies in this nest's spaces and was not tried."""
+        return spot not in self._seen and self._space.has(*spot)
+
+    @property
+    def has_suggestion(self) -> bool:
+        """Whether a suggested point waits for its trial."""
+        return bool(self._suggested)
 
     def propose(self, count: int) -> list[Proposal]:
         """Up to `count` new points; an empty list means that the spaces are exhausted."""
@@ -174,6 +190,8 @@ class NestSearch:
         return self._space.schedule((trial.template, trial.point))
 
     def _candidates(self, count: int) -> Iterator[tuple[Spot, OptunaTrial | None]]:
+        while self._suggested:
+            yield self._suggested.pop(0), None
         while self._queue or self._later:
             if not self._queue:
                 self._queue, self._later = self._guesses(self._later), []

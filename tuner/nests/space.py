@@ -65,13 +65,17 @@ class NestSpace:
 
     def holds(self, trial: Trial) -> bool:
         """Whether a stored trial's point still lies in its template's space."""
-        space = self.by_template.get(trial.template)
+        return self.has(trial.template, trial.point)
+
+    def has(self, template: str, point: Point) -> bool:
+        """Whether a point lies in a template's space."""
+        space = self.by_template.get(template)
         if space is None:
             return False
-        point = dict(trial.point)
+        chosen = dict(point)
         names = {parameter.name for parameter in space.parameters}
-        return set(point) == names and all(
-            point[parameter.name] in parameter.choices for parameter in space.parameters
+        return set(chosen) == names and all(
+            chosen[parameter.name] in parameter.choices for parameter in space.parameters
         )
 
     def seeds(self) -> list[Spot]:

@@ -12,7 +12,7 @@ tuned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kernel_gen.codegen.template import Template
 from kernel_gen.errors import InvalidInput
@@ -105,35 +105,31 @@ class GroupStage:
         if not has_untried(self._costs, self._weights) and self._batches_left <= 0:
             self._solve()
         self._batches_left -= 1
+        self._costs.share_tilings(self._weights)
         return allocate(self._costs, self._weights, batch)
 
     def _solve(self) -> None:
-        """Weights from the best cover and from the one without fusion."""
-        options = self._costs.options()
-        best = self._cover(options)
+        """Weights from the best cover; once that is tried throughout, also from the hopeful one
+        and the one without fusion."""
+        best = self._cover(self._costs.options())
         self._cover_us = best.cost_us
-        weights = self._count(best.plan, 1.0)
-        for digest, weight in self._unfused_weights(options).items():
-            weights.setdefault(digest, weight)
-        self._weights = weights
-        has_news = has_untried(self._costs, self._weights)
-        if not has_news:
-            self._weights = {**self._hopeful_weights(options, best.cost_us), **weights}
-        self._batches_left = 0 if has_news else _RESOLVE_BATCHES
+        self._weights = self._count(best.plan, 1.0)
+        self._costs.share_tilings(self._weights)
+        self._batches_left = 0
+        if not has_untried(self._costs, self._weights):
+            others = {**self._unfused_weights(), **self._hopeful_weights(best.cost_us)}
+            self._weights = {**others, **self._weights}
+            self._batches_left = _RESOLVE_BATCHES
 
-    def _hopeful_weights(self, options: Sequence[CoverOption], cost_us: float) -> dict[str, float]:
+    def _hopeful_weights(self, cost_us: float) -> dict[str, float]:
         """Nests of the cover that is best, and leaves few ops alone, if all take what they are
         hoped to."""
-        hopeful = [replace(option, cost_us=self._hoped_us(option)) for option in options]
         sharing = for_sharing(cost_us, self._ops)
-        return self._count(self._cover(hopeful, sharing).plan, _UNFUSED_WEIGHT)
+        hopeful = self._cover(self._costs.hopeful_options(), sharing)
+        return self._count(hopeful.plan, _UNFUSED_WEIGHT)
 
-    def _hoped_us(self, option: CoverOption) -> float:
-        if not isinstance(option.group, FusionGroup):
-            return option.cost_us
-        return self._costs.hoped_us(self._tasks.candidate_of[option.group].task, option.cost_us)
-
-    def _unfused_weights(self, options: Sequence[CoverOption]) -> dict[str, float]:
+    def _unfused_weights(self) -> dict[str, float]:
+        options = self._costs.options()
         single = [option for option in options if self._tasks.is_single(option.group)]
         try:
             return self._count(self._cover(single).plan, _UNFUSED_WEIGHT)
