@@ -36,3 +36,20 @@ def checked_url(name: str, value: object) -> str:
     if not usable:
         raise InvalidInput(wanted)
     return value.rstrip("/")
+
+
+def checked_store(name: str, url: str) -> str:
+    """The URL of a database that can be shared; raises InvalidInput for one that never can."""
+    kind, _, rest = url.partition("://")
+    if kind.startswith("sqlite"):
+        file = rest.removeprefix("/").partition("?")[0]
+        if not file or file == ":memory:":
+            raise InvalidInput(f"{name} is {url!r}: name a file, as in sqlite:////absolute/path.db")
+        if Path(file).expanduser().is_dir():
+            raise InvalidInput(f"{name} is {url!r}: a folder, not a file")
+        return url
+    try:
+        urlsplit(url).port  # noqa: B018 - reading it checks it
+    except ValueError as error:
+        raise InvalidInput(f"{name} is {url!r}: {error}") from error
+    return url

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -23,12 +24,14 @@ import kernel_gen
 from graph_autofusion.paths import absolute_store, bundle_cache_root, default_store
 from graph_autofusion.progress import OnEvent
 from kernel_gen.codec import to_json
-from kernel_gen.errors import Unavailable
+from kernel_gen.errors import GafError, InvalidInput, Unavailable
 from kernel_gen.ir.graph import Graph
+from kernel_gen.lifetime.room import full_folders
 from kernel_gen.lifetime.scratch import Scratch, sweep
 from kernel_gen.records import JobRequest
 
 _GRACE_SECONDS = 20.0
+_EXIT_INVALID, _EXIT_UNAVAILABLE, _EXIT_FAILED = 2, 3, 4  # of `tuner.local`
 _KILL_SECONDS = 0.02  # between two looks at what is killed
 _MARK = "GAF_SEARCH"  # in the environment of all processes of one search
 log = logging.getLogger("graph_autofusion")
@@ -39,8 +42,20 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
 
     `on_event` sees each event: a mapping with `kind` and the event's data. Ctrl-C, and a handler of
     the application that exits, cancel the search (what it has found is kept); that is logged and
-    raised again. Raises Unavailable with the child's last words where it fails.
+    raised again. Raises InvalidInput for a program that the framework itself refuses, and
+    Unavailable, with the child's last words, where the search fails otherwise.
     """
+    cache = bundle_cache_root(store)
+    try:
+        _tune_in_child(graph, request, store, cache, on_event)
+    except (Unavailable, OSError) as error:
+        said = f"no search here: {error}" if isinstance(error, OSError) else str(error)
+        raise Unavailable(said + _without_room(cache)) from error
+
+
+def _tune_in_child(
+    graph: Graph, request: JobRequest, store: str | None, cache: Path, on_event: OnEvent
+) -> None:
     with Scratch("tune") as folder:
         graph_file, request_file = folder / "graph.json", folder / "request.json"
         graph_file.write_text(graph.to_json(), encoding="utf-8")
@@ -48,7 +63,7 @@ def tune_locally(graph: Graph, request: JobRequest, store: str | None, on_event:
         command = [
             *(sys.executable, "-P", "-m", "tuner.local"),
             *("--store", absolute_store(store or default_store())),
-            *("--cache", str(bundle_cache_root(store))),
+            *("--cache", str(cache)),
             *("--graph", str(graph_file), "--request", str(request_file)),
         ]
         with (folder / "log").open("w+b") as words:
@@ -85,7 +100,30 @@ def _run(command: list[str], folder: Path, words: int, on_event: OnEvent) -> Non
         sweep(folder.parent)
         raise
     if status:
-        raise Unavailable(f"the tuner ended with status {status}: {_last_words(words)}")
+        raise _failure(status, _last_words(words))
+
+
+def _without_room(cache: Path) -> str:
+    """Names the folders of a search that are full: what broke off seldom says where it wrote."""
+    full = full_folders((Path(tempfile.gettempdir()), cache, Path("/dev/shm")))
+    return f" (no space is left in {', '.join(map(str, full))})" if full else ""
+
+
+def _failure(status: int, words: str) -> GafError:
+    """What a search that ended with `status` (of `tuner.local`, or minus a signal) means to the
+    caller; `words` were its last."""
+    if status == _EXIT_INVALID:
+        return InvalidInput(words)
+    if status == _EXIT_UNAVAILABLE:
+        return Unavailable(f"no search here: {words}")
+    if status == _EXIT_FAILED:
+        return Unavailable(f"the search failed: {words}")
+    if status < 0:
+        signal_name = signal.Signals(-status).name
+        return Unavailable(
+            f"the search was killed ({signal_name}): is there memory enough? At last: {words}"
+        )
+    return Unavailable(f"the search broke off: {words}")
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from graph_autofusion.arguments import checked_url
+from graph_autofusion.arguments import checked_store, checked_url
 from kernel_gen.errors import InvalidInput
 from kernel_gen.records import Budget
 
@@ -117,7 +117,7 @@ def _parse_store(store: Any, default: str | None) -> str | None:
         raise InvalidInput(
             f"{name} is {url!r}: expected sqlite:///FILE or postgresql://USER@HOST/NAME"
         )
-    return url
+    return None if url is None else checked_store(name, url)
 
 
 def _parse_service(service: Any, default: str | None) -> str | None:

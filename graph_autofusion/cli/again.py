@@ -12,6 +12,9 @@ import typer
 
 from graph_autofusion.cli.database import DbOption, need_server, opened_store
 from graph_autofusion.cli.output import (
+    JOB_ID_HELP,
+    JOBS,
+    PLANS,
     SHOWN_ID,
     JsonFlag,
     is_id,
@@ -70,7 +73,7 @@ def _plan(text: str, db: str) -> Plan:
             plan_id = store.plans.head(str(PlanKey.parse(text)))
         else:
             _require_id(text)
-            plan_id = whole_id(text, lambda: [row.id for row in store.plans.list(limit=500)])
+            plan_id = whole_id(PLANS, text, lambda: [row.id for row in store.plans.list(limit=500)])
         if plan_id is None:
             raise NotFound(f"the store has no plan for {text}")
         return store.plans.get(plan_id)
@@ -125,7 +128,7 @@ def _median_us(result: Measurement | Failure) -> float | None:
 
 
 def replay(
-    job: Annotated[str, typer.Argument(help="a job of the store")],
+    job: Annotated[str, typer.Argument(help=f"a job of the store: {JOB_ID_HELP}")],
     db: DbOption = "",
     as_json: JsonFlag = False,
 ) -> None:
@@ -133,6 +136,7 @@ def replay(
     with opened_store(db) as store, waiting("searching in the record"):
         from tuner.replay import replay_job
 
+        job = whole_id(JOBS, job, lambda: [row.id for row in store.jobs.list(limit=500)])
         replayed = replay_job(store, job)
     trials, plan = replayed.trials, replayed.plan
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -26,8 +26,21 @@ ApiKeyOption = Annotated[
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="at most so many rows")]
 DEFAULT_SERVICE = "http://127.0.0.1:8400"
 SHOWN_ID = 12  # characters of a plan's id in tables; commands take as many in its place
-_WHOLE_ID = 64
 _ANY_WIDTH = 100_000
+
+
+class Ids(NamedTuple):
+    """What commands name by an id: its plural, and how long the id is where it is shown short and
+    whole."""
+
+    plural: str
+    shown: int
+    whole: int
+
+
+PLANS = Ids("plans", SHOWN_ID, 64)
+JOBS = Ids("jobs", 8, 36)
+JOB_ID_HELP = f"its id, or the first {JOBS.shown} characters or more"
 
 
 @contextmanager
@@ -37,13 +50,18 @@ def asking(service: str, api_key: str | None) -> Iterator[Client]:
         yield client
 
 
-def whole_id(text: str, ids: Callable[[], Iterable[str]]) -> str:
-    """The one of `ids` (of plans) that begins with `text`; `text` itself if there is none."""
-    if not SHOWN_ID <= len(text) < _WHOLE_ID:
+def whole_id(kind: Ids, text: str, known: Callable[[], Iterable[str]]) -> str:
+    """The one of `known` that begins with `text`; `text` itself if there is none.
+
+    `text` may also be what the dashboard shows of a long id: its begin and end around an ellipsis.
+    Raises InvalidInput where several ids fit.
+    """
+    begin, _, end = text.partition("…")
+    if not kind.shown <= len(begin) < kind.whole:
         return text
-    found = [known for known in ids() if known.startswith(text)]
+    found = [one for one in known() if one.startswith(begin) and one.endswith(end)]
     if len(found) > 1:
-        raise InvalidInput(f"{len(found)} plans have ids that begin with {text}: give more of it")
+        raise InvalidInput(f"{len(found)} {kind.plural} have ids like {text}: give more of it")
     return found[0] if found else text
 
 

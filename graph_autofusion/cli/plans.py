@@ -11,6 +11,7 @@ import typer
 
 from graph_autofusion.cli.output import (
     DEFAULT_SERVICE,
+    PLANS,
     SHOWN_ID,
     ApiKeyOption,
     JsonFlag,
@@ -68,7 +69,7 @@ def _time(plan: Mapping[str, Any]) -> str:
 
 
 def _whole_id(client: Client, text: str) -> str:
-    return whole_id(text, lambda: [plan["id"] for plan in client.plans(500)])
+    return whole_id(PLANS, text, lambda: [plan["id"] for plan in client.plans(500)])
 
 
 @app.command("revoke")

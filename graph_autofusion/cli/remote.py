@@ -12,6 +12,8 @@ import typer
 from graph_autofusion.cli import subject
 from graph_autofusion.cli.output import (
     DEFAULT_SERVICE,
+    JOB_ID_HELP,
+    JOBS,
     SHOWN_ID,
     ApiKeyOption,
     JsonFlag,
@@ -21,12 +23,13 @@ from graph_autofusion.cli.output import (
     print_json,
     print_line,
     print_rows,
+    whole_id,
 )
 from graph_autofusion.cli.tune import Device, Dims, Numerics, Rules, Seconds, Trials, What
 from graph_autofusion.client import Client
 from graph_autofusion.export import print_graph
 from graph_autofusion.job import Job
-from graph_autofusion.options import rules_text
+from graph_autofusion.options import parse_options
 from graph_autofusion.progress import tuning_progress, waiting
 from graph_autofusion.report import report_of
 from kernel_gen.errors import InvalidInput
@@ -35,6 +38,7 @@ from kernel_gen.runtime.bundle_format import shown_plan
 from kernel_gen.runtime.key import PlanKey
 from kernel_gen.runtime.plan import Plan
 
+_JOB_HELP = f"{JOB_ID_HELP}; all jobs if left out"
 _STATES = f"only jobs in this state: {', '.join(JobState)}"
 
 
@@ -57,20 +61,26 @@ def submit(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a service for a plan. Weights stay here."""
-    graph = subject.load_subject(what, dim or ()).graph
-    budget = Budget(seconds, trials)
+    # The device is the service's: it need not be one of this machine.
+    options = parse_options(
+        budget=Budget(seconds, trials),
+        rules=rules,
+        numerics=numerics,
+        environ={},
+    )
     with Client(service, api_key) as client:
+        graph = subject.load_subject(what, dim or ()).graph
         with waiting(f"asking {service}"):
             job = client.submit(
                 graph,
                 device=device,
-                budget=budget,
-                rules=rules_text(rules),
-                numerics=numerics,
+                budget=options.budget,
+                rules=options.rules,
+                numerics=options.numerics,
                 force=force,
             )
         if wait:
-            _follow(job, service, budget)
+            _follow(job, service, options.budget)
         plan = _plan_of(client, job) if wait else None
         _print_job(job, service, as_json, plan)
         if wait and job.state is not JobState.DONE:
@@ -183,7 +193,7 @@ def lookup(
 
 
 def jobs(
-    job_id: Annotated[str | None, typer.Argument(help="one job; all if left out")] = None,
+    job_id: Annotated[str | None, typer.Argument(help=_JOB_HELP)] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="cancel that job")] = False,
     state: Annotated[
         str | None, typer.Option("--state", help=_STATES, autocompletion=_states)
@@ -198,7 +208,7 @@ def jobs(
         raise InvalidInput("--cancel needs the id of a job")
     if job_id is not None:
         with asking(service, api_key) as client:
-            job = client.job(job_id)
+            job = client.job(_whole_id(client, job_id))
             if cancel:
                 _cancel(job)
             trials = [trial for trial in job.trials() if trial["kind"] != TrialKind.REFERENCE]
@@ -211,6 +221,10 @@ def jobs(
         return
     rows = [(job["id"], job["state"], job["device"], _result(job)) for job in found]
     print_rows(rows, ("id", "state", "device", "result"), title="jobs", as_json=False)
+
+
+def _whole_id(client: Client, text: str) -> str:
+    return whole_id(JOBS, text, lambda: [job.id for job in client.jobs(limit=500)])
 
 
 def _cancel(job: Job) -> None:

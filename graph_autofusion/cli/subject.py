@@ -65,6 +65,8 @@ def _load(text: str, dims: Sequence[str]) -> Subject:
         )
     if not path.suffix:
         raise InvalidInput(f"{text!r}: expected {HELP}")
+    if path.suffix != ".onnx":
+        _refuse_dims(text, dims)
     return _read_model(path, _extents(dims))
 
 

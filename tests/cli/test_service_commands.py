@@ -157,7 +157,10 @@ def test_tables_fit_a_terminal(
 def test_cancel(gaf: Gaf, service: Service, graph_file: Path) -> None:
     at = ("--service", service.url)
     job = gaf("submit", graph_file, *at, "--json").json
-    assert gaf("jobs", job["id"], "--cancel", *at, "--json").json["state"] == "cancelled"
+    shown = f"{job['id'][:8]}…{job['id'][-6:]}"
+    for name in (job["id"][:8], job["id"][:20], shown, job["id"]):
+        assert gaf("jobs", name, *at, "--json").json["id"] == job["id"]
+    assert gaf("jobs", job["id"][:8], "--cancel", *at, "--json").json["state"] == "cancelled"
     wrong = gaf("jobs", "--cancel", *at)
     assert (wrong.code, wrong.output) == (2, "")
     assert "needs the id" in wrong.errors

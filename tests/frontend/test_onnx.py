@@ -95,6 +95,16 @@ def test_open_extents_are_asked_for_by_name(save: Save) -> None:
     with pytest.raises(UnsupportedModel, match=r"x\[0\] \(batch\)"):
         file.example_inputs()
     assert file.example_inputs({"batch": 5})[0].shape == (5, 3)
+    with pytest.raises(InvalidInput, match="no dimension 'bach': it names batch"):
+        file.example_inputs({"bach": 5})
+
+
+def test_a_graph_may_be_without_a_name(save: Save) -> None:
+    path = save(helper.make_node("Relu", ["x"], ["y"]), shape=(2, 3))
+    model = onnx.load_model(path)
+    model.graph.name = ""
+    onnx.save_model(model, path)
+    assert read_model(path).module(torch.ones(2, 3)).shape == (2, 3)
 
 
 def test_a_module_survives_copies_and_pickles(save: Save) -> None:

@@ -61,6 +61,10 @@ def test_an_argument_wins_over_the_environment():
         ({"store": "mysql://x/y"}, "expected sqlite:///FILE or postgresql://"),
         ({"service": "nonsense"}, "service is 'nonsense': expected http://"),
         ({"service": 5}, "service is 5: expected http://HOST:PORT"),
+        ({"store": "sqlite://"}, "name a file"),
+        ({"store": "sqlite:///:memory:"}, "name a file"),
+        ({"store": "sqlite:////tmp"}, "a folder, not a file"),
+        ({"store": "postgresql://host:port/x"}, "store is 'postgresql://host:port/x': Port could"),
         ({"store": "plans.db"}, "store is 'plans.db': expected sqlite:///FILE"),
     ],
 )

@@ -115,8 +115,13 @@ class OnnxModule(nn.Module):
     def example_shapes(self, dims: Mapping[str, int]) -> list[tuple[int, ...]]:
         """Concrete extents for the inputs, `dims` giving those that the file only names.
 
-        Raises UnsupportedModel where extents stay open.
+        Raises UnsupportedModel where extents stay open, InvalidInput for names that it lacks.
         """
+        named = {str(d) for a in self.arguments for d in a.shape if not isinstance(d, int) and d}
+        for name in dims:
+            if name not in named:
+                known = f"it names {', '.join(sorted(named))}" if named else "it says all extents"
+                raise InvalidInput(f"the file names no dimension {name!r:.100}: {known}")
         shapes = [[dims.get(str(d), d) for d in a.shape] for a in self.arguments]
         missing = [
             f"{a.name}[{i}]" + (f" ({d})" if d else "")

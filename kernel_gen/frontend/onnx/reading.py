@@ -86,6 +86,7 @@ def _opset(model: onnx.ModelProto) -> int:
 
 
 def _check(model: onnx.ModelProto) -> None:
+    model.graph.name = model.graph.name or "graph"  # says nothing, but the checker wants one
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
