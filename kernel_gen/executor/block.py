@@ -9,19 +9,15 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel_gen.executor.evaluation import Evaluation
 from kernel_gen.executor.fold import fold
 from kernel_gen.executor.grid import Range, closure, pieces, reduce_cut
-from kernel_gen.executor.noise import Noise
 from kernel_gen.executor.windows import bordered, strided, window
-from kernel_gen.ir.arrays import numpy_dtype
-from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Term, ValueTerm
 from kernel_gen.ir.loopnest import (
@@ -30,41 +26,12 @@ from kernel_gen.ir.loopnest import (
     Guard,
     IndexValue,
     Load,
-    LoopNest,
     Reduce,
     Store,
 )
-from kernel_gen.ir.rounding import cast_held, flushed, ranged
-from kernel_gen.ir.types import Dim
+from kernel_gen.ir.rounding import cast_held
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A nest with its operands, and how floats are computed (see `execute`)."""
-
-    nest: LoopNest
-    operands: Sequence[Array]
-    symbols: Mapping[str, int]
-    precision: str
-    noise: Noise | None
-
-    @cached_property
-    def live(self) -> tuple[tuple[str, ...], ...]:
-        return self.nest.statement_axes()
-
-    @cached_property
-    def axes(self) -> tuple[str, ...]:
-        return tuple(axis.name for axis in self.nest.axes)
-
-    def known(self, extent: Dim) -> int:
-        return extent if isinstance(extent, int) else self.symbols[extent.name]
-
-    def held(self, dtype: DType) -> np.dtype[np.generic]:
-        """The NumPy type in which values of `dtype` are held."""
-        wide = self.precision == "f64" and dtype.is_float
-        return np.dtype(np.float64) if wide else numpy_dtype(dtype)
 
 
 class Block:
@@ -247,14 +214,7 @@ class Block:
             found = cast_held(args[0], source, compute.dtype)
         else:
             found = ELEMENTWISE[compute.op](*args)
-        return self._held(found, compute.dtype)
-
-    def _held(self, value: Array, dtype: DType) -> Array:
-        """A result in the type in which it is held; float64 keeps the range of fp32."""
-        made = value.astype(self._evaluation.held(dtype), copy=False)
-        if not dtype.is_float or self._evaluation.precision == "f32":
-            return made
-        return flushed(made) if self._evaluation.precision == "flushed" else ranged(made, dtype)
+        return self._evaluation.kept(found, compute.dtype)
 
     def _reduce(self, reduce: Reduce, axes: Sequence[str]) -> Array:
         """The reduction, piece by piece where what it reads would not stay in a cache."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gen.errors import InvalidGraph
-from kernel_gen.executor.block import Block, Evaluation
+from kernel_gen.executor.block import Block
+from kernel_gen.executor.evaluation import Evaluation
 from kernel_gen.executor.grid import Tiling, pieces, store_cuts
 from kernel_gen.executor.noise import Noise
 from kernel_gen.ir.arrays import numpy_dtype

@@ -1,0 +1,54 @@
+"""A nest with its operands, and how its floats are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel_gen.executor.noise import Noise
+from kernel_gen.ir.arrays import numpy_dtype
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.rounding import flushed, ranged
+from kernel_gen.ir.types import Dim
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A nest with its operands, and how floats are computed (see `execute`)."""
+
+    nest: LoopNest
+    operands: Sequence[Array]
+    symbols: Mapping[str, int]
+    precision: str
+    noise: Noise | None
+
+    @cached_property
+    def live(self) -> tuple[tuple[str, ...], ...]:
+        return self.nest.statement_axes()
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.nest.axes)
+
+    def known(self, extent: Dim) -> int:
+        return extent if isinstance(extent, int) else self.symbols[extent.name]
+
+    def held(self, dtype: DType) -> np.dtype[np.generic]:
+        """The NumPy type in which values of `dtype` are held."""
+        wide = self.precision == "f64" and dtype.is_float
+        return np.dtype(np.float64) if wide else numpy_dtype(dtype)
+
+    def kept(self, value: Array, dtype: DType) -> Array:
+        """A result in the type in which it is held; float64 keeps the range of fp32."""
+        made = value.astype(self.held(dtype), copy=False)
+        if not dtype.is_float or self.precision == "f32":
+            return made
+        return flushed(made) if self.precision == "flushed" else ranged(made, dtype)
