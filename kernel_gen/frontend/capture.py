@@ -34,7 +34,7 @@ from kernel_gen.frontend.exporting import (
     transforms_gradients,
     written_out,
 )
-from kernel_gen.frontend.folding import fold_framework
+from kernel_gen.frontend.folding import fold_constants
 from kernel_gen.frontend.layouts import ResultLayout, result_layouts
 from kernel_gen.frontend.outputs import read_outputs
 from kernel_gen.frontend.reader import read, without_rule
@@ -136,7 +136,7 @@ def _finish(
 ) -> Captured:
     in_spec, out_spec = state.program.call_spec
     results, mutations = read_outputs(state, layouts)
-    graph = tidy(fold_framework(with_strides(state.builder.build(), state.strides)))
+    graph = tidy(fold_constants(with_strides(state.builder.build(), state.strides)))
     leaves = tuple(
         True if isinstance(leaf, torch.Tensor) else ConstantResult(leaf)
         for leaf in pytree.tree_leaves((args, kwargs))

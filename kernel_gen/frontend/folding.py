@@ -1,7 +1,7 @@
-"""Framework nodes on constants alone are computed once, at capture.
+"""Reductions of constants, and framework nodes on constants alone, are computed once, at capture.
 
-Before: cumsum(ne(iota, …)) runs in torch in each call; after: a constant. What primitives can say
-stays, since kernels compute such masks faster than they read them.
+Before: sort(ne(iota, …)) runs in torch in each call; after: a constant. Elementwise primitives
+stay, since kernels compute such masks faster than they read them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from kernel_gen.frontend.inputs import LITERAL_BYTES, to_numpy
 from kernel_gen.frontend.torch_run import constant_tensor, run
 from kernel_gen.ir.arrays import array_bytes
 from kernel_gen.ir.graph import Constant, Graph
+from kernel_gen.ir.ops import OpKind, spec
+
+_FOLDED = (OpKind.FRAMEWORK, OpKind.REDUCTION)
 
 
-def fold_framework(graph: Graph) -> Graph:
-    """Replaces deterministic framework nodes without inputs among their sources by constants."""
+def fold_constants(graph: Graph) -> Graph:
+    """Replaces deterministic framework nodes and reductions without inputs among their sources by
+    constants, as far as a graph may hold these."""
     constant = _constant_nodes(graph)
-    wanted = [i for i in constant if graph.nodes[i].op == "framework"]
+    wanted = [i for i in constant if spec(graph.nodes[i].op).kind in _FOLDED]
     if not wanted or graph.symbols:
         return graph
     env = {item.value: constant_tensor(item, graph.type_of(item.value)) for item in graph.constants}

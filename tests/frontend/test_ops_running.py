@@ -33,6 +33,16 @@ def test_running_sums_at_the_edges(x: torch.Tensor) -> None:
     assert not targets(assert_as_eager(lambda x: x.cumsum(0), (x,), exact=False))
 
 
+def test_running_sums_of_constants_are_computed_at_capture() -> None:
+    def program(x: torch.Tensor) -> Any:
+        ones = torch.ones(x.shape[0], dtype=torch.int64)
+        return x + ones.cumsum(0).sub(1).sum(), x + torch.arange(100).cumsum(0)[-1]
+
+    captured = assert_as_eager(program, (torch.ones(6),))
+    assert not targets(captured)
+    assert "sum" not in ops(captured)
+
+
 def test_long_running_sums_are_the_librarys() -> None:
     captured = assert_as_eager(lambda x: x.cumsum(0), (torch.ones(65),))
     assert targets(captured) == ["aten.cumsum.default"]

@@ -30,8 +30,6 @@ def _running(op: str, c: Lowering, a: Args) -> Result:
     length = extent(c, value, dim)
     if length > _LONGEST:
         raise NotLowered(f"{c.name} over {length} elements, more than {_LONGEST}", decompose=False)
-    if _is_known(c, value):
-        raise NotLowered(f"{c.name} of constants is computed once", decompose=False)
     wide = c.cast(c.cast(value, dtype), dtype.compute)
     one = (*wide.shape[:dim], 1, *wide.shape[dim:])
     every = (*wide.shape[: dim + 1], length, *wide.shape[dim + 1 :])
@@ -44,19 +42,6 @@ def _running(op: str, c: Lowering, a: Args) -> Result:
     spread = c.expand(c.reshape(wide, one), every)
     kept = c.op("where", before, spread, c.number(_NEUTRAL[op], wide.dtype))
     return c.cast(c.op(op, kept, dims=(dim + 1,), keepdim=False), dtype)
-
-
-def _is_known(c: Lowering, value: Val) -> bool:
-    """Whether only constants are behind the value: torch then computes it at capture."""
-    waiting, seen = [value], {value.id}
-    while waiting:
-        made = c.made(waiting.pop())
-        if made is None:
-            return False
-        fresh = [operand for operand in made[1] if operand.id not in seen]
-        seen.update(operand.id for operand in fresh)
-        waiting += fresh
-    return True
 
 
 lowers("cumsum")(partial(_running, "sum"))
