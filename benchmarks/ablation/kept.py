@@ -47,6 +47,11 @@ class Kept:
         for entry in earlier:
             self._take(entry)
 
+    def is_missing(self, strategy: str) -> bool:
+        """Whether there is no row of the strategy, or one that only says why there is none."""
+        row = self.rows.get(strategy)
+        return row is None or bool(row.missing)
+
     def begin(self, strategy: str) -> int:
         """How many kernels were tried before the strategy's own."""
         if strategy not in self._before:

@@ -46,7 +46,7 @@ def ablate_simulated(program: Program, how: Plan, tell: Callable[[str], None]) -
     rows: list[Row] = []
     try:
         for strategy in program.strategies:
-            if strategy.name not in kept.rows:
+            if kept.is_missing(strategy.name):
                 row = _row(graph, device, strategy, program, how, kept)
                 kept.add_row(or_narrower(row, rows[-1]) if rows else row)
             rows.append(kept.rows[strategy.name])

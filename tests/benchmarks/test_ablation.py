@@ -176,8 +176,12 @@ def test_an_ablation_that_was_cut_goes_on_with_its_rows_and_kernels(tmp_path: Pa
     for _ in range(2):
         again = Kept(path, resume=True)
         assert again.rows == {"none": rows()[0]}
+        assert not again.is_missing("none")
+        assert again.is_missing("automatic")
         assert again.begin("automatic") == 2  # its budget counts from there
         assert KeptArchive(again).resumed() == [trial(0), trial(1), trial(2)]
+    kept.add_row(rows()[2])  # a device that was away: tried again
+    assert Kept(path, resume=True).is_missing(rows()[2].strategy)
     assert not Kept(path).rows
 
 

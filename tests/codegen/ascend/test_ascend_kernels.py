@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,22 @@ def test_variances_far_from_zero(
         want = data.astype(np.float64).var(axis=dims)
         slack = 4e-6 + 1e-6 * (mean * 3e-6) ** 2  # what is taken off is rounded as well
         np.testing.assert_allclose(got, want, rtol=slack, err_msg=f"mean {mean}")
+
+
+def test_erf_is_right_to_six_ulp(tmp_path: Path) -> None:
+    made = lowered(g.unary("erf", 4096))
+    assert not isinstance(made, Refusal)
+    schedule = schedule_of(made.nest)
+    assert not isinstance(schedule, Refusal)
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3e-39, 3.84, -3.86, 4.0, 1e30]
+    data = np.linspace(-4.5, 4.5, 4096).astype(np.float32)
+    data[: len(edges)] = edges
+    (got,) = AscendKernel(made.nest, schedule, tmp_path).run([data])
+    want = np.array([math.erf(x) for x in data])
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(data))
+    known = ~np.isnan(data)
+    ulps = np.abs(got[known] - want[known]) / np.spacing(np.abs(want[known]).astype(np.float32))
+    assert ulps.max() <= 6
 
 
 @pytest.mark.parametrize(

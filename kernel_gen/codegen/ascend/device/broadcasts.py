@@ -118,6 +118,21 @@ __aicore__ inline void OneWise(const LocalTensor<T> &d, const LocalTensor<T> &a,
         c += mask * repeats;
     }
 }""",
+    "FusedOneWise": """\
+// d = d * a + v; v is a block.
+template <typename T>
+__aicore__ inline void FusedOneWise(const LocalTensor<T> &d, const LocalTensor<T> &a,
+                                    const LocalTensor<T> &v, int32_t n)
+{
+    const BinaryRepeatParams strides(1, 1, 0, 8, 8, 0);
+    for (int32_t c = 0; c < n;) {
+        const int32_t mask = AtMost(kLanes<T>, n - c);
+        const int32_t repeats = mask < kLanes<T> ? 1 : AtMost(kRepeats, (n - c) / kLanes<T>);
+        FusedMulAdd(d[c], a[c], v, static_cast<uint64_t>(mask), static_cast<uint8_t>(repeats),
+                    strides);
+        c += mask * repeats;
+    }
+}""",
     "RowBlocks": """\
 // One block of equal lanes per element of a row vector.
 template <typename T>

@@ -1,9 +1,7 @@
 """Scalar ops of a nest as vector instructions.
 
 Semantics are torch's: NaN propagates through maximum, minimum and relu (said with a comparison, as
-the instructions promise nothing), integers wrap. Accuracy of composed functions: tanh, erf, log1p,
-expm1 4 ulp; sigmoid 3 ulp; exp2 and pow relative 2^-17 near the ends of the range; sin and cos
-2^-22 absolute for |x| <= 10^4.
+the instructions promise nothing), integers wrap. Accuracy of composed functions: `floats.py`.
 """
 
 from __future__ import annotations

@@ -125,11 +125,11 @@ class Writer:
         if isinstance(first, Step) and not first.note:
             first.note = note
 
-    def table(self, text: str, lanes: Lanes) -> Value:
+    def table(self, text: str, lanes: Lanes, ctype: str = "int32_t") -> Value:
         """Numbers that are the same for all tiles, made once before the tasks."""
         if text not in self._tables:
             with self.head():
-                self._tables[text] = self.emit(text, "int32_t", lanes)
+                self._tables[text] = self.emit(text, ctype, lanes)
         return self._tables[text]
 
     def count(self, lanes: Lanes) -> str:
@@ -205,6 +205,41 @@ class Writer:
             text = f"FusedColWise<{full}>({{d}}, {b.token}, {c.token}, rows, pitch, n);"
         made = self.new(a.ctype, a.lanes)
         self.body.append(Step(text.replace("{d}", made.token), (a, b, c), (made,), onto=a))
+        return made
+
+    def polynomials(self, x: Value, *coefficients: tuple[float, ...]) -> list[Value]:
+        """Polynomials in `x` by Horner's scheme, the highest power first, each step a product and
+        a sum rounded once. They end together, step by step in turn: a step of one need not wait
+        for the result of another's."""
+        blocks = iter(self._blocks_of([c for one in coefficients for c in one[2:]]))
+        added = [[next(blocks) for _ in one[2:]] for one in coefficients]
+        made: list[Value | None] = [None] * len(coefficients)
+        for left in range(max(map(len, added)), -1, -1):
+            for number, (first, second, *_) in enumerate(coefficients):
+                value, steps = made[number], added[number]
+                if value is not None:
+                    made[number] = self._fused_with_block(value, x, *steps[-left - 1])
+                elif len(steps) == left:
+                    made[number] = self.scalar("Adds", self.scalar("Muls", x, first), second)
+        return [value for value in made if value is not None]
+
+    def _blocks_of(self, numbers: list[float]) -> list[tuple[Value, int]]:
+        """Blocks of 32 B of equal fp32 lanes: buffers and the lanes where they start there."""
+        found: list[tuple[Value, int]] = []
+        for start in range(0, len(numbers), 8):
+            some = numbers[start : start + 8]
+            lines = [f"Duplicate({{d}}[{8 * i}], {literal(c, 'float')}, 8);"
+                     for i, c in enumerate(some)]  # fmt: skip
+            table = self.table("\n".join(lines), Lanes.BLOCK, "float")
+            found += [(table, 8 * i) for i in range(len(some))]
+        return found
+
+    def _fused_with_block(self, a: Value, b: Value, table: Value, lane: int) -> Value:
+        """a · b + c in the buffer of `a`, for the block c of equal lanes."""
+        made = self.new(a.ctype, a.lanes)
+        at = f"{table.token}[{lane}]"
+        text = f"FusedOneWise({made.token}, {b.token}, {at}, {self.count(a.lanes)});"
+        self.body.append(Step(text, (a, b, table), (made,), onto=a))
         return made
 
     def flipped(self, bits: Value) -> Value:
