@@ -55,6 +55,8 @@ def test_a_plan_whose_search_measured_nothing_says_so(stocked: Service) -> None:
     stocked.store.graphs.put(plan.graph)
     page = stocked.http.get(f"/plans/{stocked.store.plans.publish(poor)}").text
     assert "measured no kernel" in page
+    assert "no gain, the framework runs both" in page
+    assert "as fast" not in page
     assert "No plan beat the framework" not in page
 
 
