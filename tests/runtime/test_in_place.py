@@ -93,6 +93,16 @@ def test_kernels_write_over_what_they_replace(
     assert moved == [True, True, False]
 
 
+def test_stores_past_the_cache_are_for_results_apart_from_their_inputs(compiler: Compiler) -> None:
+    """The lines of an input that is replaced are in the cache: storing past it spares no read."""
+    ((_, text),) = plan_of(momentum(), compiler, stream=1).kernels[0].source.files[:1]
+    over, apart = text[text.index("if ((const void *)") :].split("else {")
+    assert over.count("(const void *)") == 4  # both results, or none
+    assert "gaf_st_" in over
+    assert "gaf_nt_" not in over
+    assert "gaf_nt_" in apart
+
+
 def test_swapped_values_are_read_before_they_are_written(compiler: Compiler) -> None:
     """x, y = y + 1, x + 1 by one kernel that writes over both."""
     b = GraphBuilder()

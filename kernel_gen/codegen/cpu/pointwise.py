@@ -166,14 +166,16 @@ def _loops_in_place(
     schedule: Schedule,
     pairs: tuple[tuple[int, int], ...],
 ) -> None:
-    """The loops; over the input that the output replaces, only over what changes in it."""
+    """The loops; over the inputs that outputs replace, only over what changes in them, and by plain
+    stores: the lines are in the cache, so a store past it spares no read."""
     part = changed_part(emitter.nest, *pairs[0]) if len(pairs) == 1 else None
-    if part is None:
+    written = frozenset(output for _, output in pairs)
+    if part is None and not emitter.streams(written):
         pointwise_loops(emitter, root, _walk(emitter, axis, schedule))
         return
-    ((source, output),) = pairs
-    over = root.open(f"if ((const void *)b{source} == (const void *)b{output}) {{")
-    changed = emitter.on(part)
+    same = (f"(const void *)b{source} == (const void *)b{output}" for source, output in pairs)
+    over = root.open(f"if ({' && '.join(same)}) {{")
+    changed = emitter.on(part or emitter.nest, plain=written)
     pointwise_loops(changed, over, _walk(changed, axis, schedule))
     over.close()
     apart = root.open("else {")

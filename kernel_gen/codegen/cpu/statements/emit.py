@@ -64,10 +64,15 @@ class Emitter:
         self._reader = Reader(self.ops, self.addresses, self.fresh)
         self._writer = Writer(self.ops, self.addresses, stream)
 
-    def on(self, part: FlatNest) -> Emitter:
+    def on(self, part: FlatNest, plain: frozenset[int] = frozenset()) -> Emitter:
         """An emitter of `part`, whose statements are this nest's at other positions, into scopes
-        of the same function."""
-        return Emitter(part, self.unit, self.lanes, self._stream, self.names, self._shared)
+        of the same function; outputs in `plain` are not stored past the cache."""
+        stream = self._stream - plain
+        return Emitter(part, self.unit, self.lanes, stream, self.names, self._shared)
+
+    def streams(self, outputs: frozenset[int]) -> bool:
+        """Whether some of these are stored past the cache."""
+        return not self._stream.isdisjoint(outputs)
 
     def root(self) -> Scope:
         """Function scope: typed operand pointers and symbols are declared in it."""
