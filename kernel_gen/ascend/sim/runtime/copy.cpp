@@ -193,25 +193,34 @@ struct Blocks {
     uint32_t count;
 };
 
-// Blocks of a side, checked, and entered as read or as written. Those that follow each other are
-// one range: what is known of the bytes stays whole. False where refused.
-bool TouchSide(Instruction &instruction, const Operand &side, Blocks blocks, bool writes)
+// Those that follow each other are one: what is known of the bytes stays whole.
+Blocks Joined(Blocks blocks)
 {
-    if (blocks.pitch == blocks.bytes) {
-        blocks = {blocks.bytes * blocks.count, 0, 1};
-    }
+    return blocks.pitch == blocks.bytes ? Blocks{blocks.bytes * blocks.count, 0, 1} : blocks;
+}
+
+bool IsLegal(Instruction &instruction, const Operand &side, const Blocks &blocks)
+{
     for (uint32_t i = 0; i < blocks.count; ++i) {
-        const uint64_t low = side.at + i * blocks.pitch, high = low + blocks.bytes;
-        if (!instruction.Legal(side, low, high, kBlock)) {
+        const uint64_t low = side.at + i * blocks.pitch;
+        if (!instruction.Legal(side, low, low + blocks.bytes, kBlock)) {
             return false;
-        }
-        if (Sim().function && writes) {
-            instruction.Write(side, low, high);
-        } else if (Sim().function) {
-            instruction.Read(side, low, high);
         }
     }
     return true;
+}
+
+// Enters blocks as read or as written.
+void EnterBlocks(Instruction &instruction, const Operand &side, const Blocks &blocks, bool writes)
+{
+    for (uint32_t i = 0; i < blocks.count; ++i) {
+        const uint64_t low = side.at + i * blocks.pitch, high = low + blocks.bytes;
+        if (writes) {
+            instruction.Write(side, low, high);
+        } else {
+            instruction.Read(side, low, high);
+        }
+    }
 }
 
 // Moves the i-th block. False where refused.
@@ -247,9 +256,15 @@ void CopyBlocks(const Copy &c, Where where)
     const bool outward = c.dst.memory == Memory::GM;
     const bool moves = sim.function || IsLookedAt(c);
     const uint32_t looked_at = moves ? c.blocks : 1;  // only for time
-    if (!TouchSide(instruction, c.src, {c.length, g.src_pitch, looked_at}, false) ||
-        !TouchSide(instruction, c.dst, {g.dst_bytes, g.dst_pitch, looked_at}, true)) {
+    const Blocks read = Joined({c.length, g.src_pitch, looked_at});
+    const Blocks written = Joined({g.dst_bytes, g.dst_pitch, looked_at});
+    // Where bytes lie outside of memory is told before what was never written there.
+    if (!IsLegal(instruction, c.src, read) || !IsLegal(instruction, c.dst, written)) {
         return;
+    }
+    if (sim.function) {
+        EnterBlocks(instruction, c.src, read, false);
+        EnterBlocks(instruction, c.dst, written, true);
     }
     for (uint32_t i = 0; moves && i < c.blocks; ++i) {
         if (!MoveOne(instruction, c, g, i)) {
