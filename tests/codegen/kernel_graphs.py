@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import BufferRole
 from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.kernel import LoadedKernel
-from tests.codegen.kernel_bench import run_kernel
+from tests.codegen.kernel_bench import KernelBench, run_kernel
 from tests.strategies import Expected, expected, random_input
 
 F32 = DType.F32
@@ -59,6 +59,17 @@ def case_of(graph: Graph, inputs: Sequence[np.ndarray] | None = None, seed: int 
     if inputs is None:
         inputs = [random_input(rng, graph.type_of(i.value), i) for i in graph.inputs]
     return GraphCase(graph, lowered, inputs)
+
+
+def check_all_templates(bench: KernelBench, graphs: Iterable[Graph]) -> None:
+    """Each graph as one kernel of each template that takes it, at its first seed."""
+    cases = []
+    for case in map(case_of, graphs):
+        for template in bench.taking(case.lowered.nest):
+            assert not isinstance(bench.add(case.lowered.nest, template.name), Refusal)
+            cases.append(case)
+    for kernel, case in zip(bench.build(), cases, strict=True):
+        case.check(kernel, 2)
 
 
 def is_one_kernel(graph: Graph) -> bool:
