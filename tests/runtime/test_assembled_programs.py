@@ -101,8 +101,10 @@ def run(plan: Plan, arrays: Sequence[Array], n_threads: int) -> list[Array]:
 @given(data=st.data())
 def test_random_programs(compiler: Compiler, data: st.DataObject) -> None:
     graph = data.draw(graphs(max_nodes=6))
-    # PyTorch's attention gives zeros, not NaN, for a row whose scores are all NaN or -inf.
-    exact = [i for i, node in enumerate(graph.nodes) if node.op != "attention"]
+    # PyTorch's attention gives zeros, not NaN, for a row whose scores are all NaN or -inf; which of
+    # equal elements its topk takes is its own affair.
+    loose = ("attention", "argtopk")
+    exact = [i for i, node in enumerate(graph.nodes) if node.op not in loose]
     framework = data.draw(st.sets(st.sampled_from(exact), max_size=2)) if exact else set()
     arrays = data.draw(inputs_for(graph))
     threads = {n: data.draw(st.sampled_from(("one", "all"))) for n in range(len(graph.nodes))}
