@@ -29,7 +29,8 @@ from kernel_gen.ir.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the enumeration: nodes in a group, groups, and distinct groups lowered.
+    """Bounds of the enumeration: nodes in a group (numbers and other sources not counted), groups,
+    and distinct groups lowered.
 
     A program so long that its single nodes are half of `groups` gets `per_node` for each node.
     """

@@ -14,8 +14,8 @@ from kernel_gen.ir.ops import OpKind, spec
 
 
 class Growths:
-    """Sets of at most `most` nodes of one program; larger ones are given as they are, to be
-    refused.
+    """Sets of at most `most` nodes of one program, sources not counted; larger ones are given as
+    they are, to be refused.
 
     `constant` nodes run once, when a plan is bound; `absorbed` ones are made anew in each group
     that reads them; `returned` ones make the program's results.
@@ -28,6 +28,7 @@ class Growths:
         self.constant = frozenset(constant_nodes(program))
         self.returned = mask_of(made_by[v] for v in results if v in made_by)
         self.absorbed = mask_of(filter(self._is_absorbed, range(len(program.nodes))))
+        self._sources = mask_of(filter(self._is_source, range(len(program.nodes))))
         self._siblings = [self._close(n, mask) for n, mask in enumerate(sibling_masks(program))]
 
     def _close(self, node: int, siblings: int) -> int:
@@ -53,7 +54,7 @@ class Growths:
         """The mask made convex, with sources and views of constants that it reads; an attention
         also with views that it alone reads: else each set of them would be another group."""
         mask |= self._dag.closure(mask & ~self.absorbed)  # sources are made in each group anew
-        if mask.bit_count() > self._most:
+        if (mask & ~self._sources).bit_count() > self._most:
             return mask  # refused as it is
         attention = self._is_attention(mask)
         waiting = list(bits(mask))
@@ -73,6 +74,9 @@ class Growths:
         view = spec(self._program.nodes[node].op).kind is OpKind.VIEW
         return view and not self._dag.consumers[node] & ~mask and not self.returned >> node & 1
 
+    def _is_source(self, node: int) -> bool:
+        return spec(self._program.nodes[node].op).kind is OpKind.SOURCE
+
     def _is_absorbed(self, node: int) -> bool:
-        kind = spec(self._program.nodes[node].op).kind
-        return kind is OpKind.SOURCE or (kind is OpKind.VIEW and node in self.constant)
+        view = spec(self._program.nodes[node].op).kind is OpKind.VIEW
+        return self._is_source(node) or (view and node in self.constant)

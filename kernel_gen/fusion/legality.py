@@ -48,10 +48,14 @@ def matrix_products(node: Node) -> int:
 
 
 def refuse_nodes(program: Graph, nodes: tuple[int, ...], limit: int) -> Refusal | None:
-    """Why these nodes cannot share a kernel, judged before lowering; None if they might."""
-    if len(nodes) > limit:
-        return Refusal("group-too-large", f"{len(nodes)} nodes, the limit is {limit}")
+    """Why these nodes cannot share a kernel, judged before lowering; None if they might.
+
+    `limit` is for the nodes that are not sources: these are made in each group anew.
+    """
     chosen = [program.nodes[i] for i in nodes]
+    counted = sum(spec(node.op).kind is not OpKind.SOURCE for node in chosen)
+    if counted > limit:
+        return Refusal("group-too-large", f"{counted} nodes, the limit is {limit}")
     for node in chosen:
         refusal = unfusable(node)
         if refusal is not None:

@@ -298,3 +298,12 @@ def test_a_number_that_all_layers_add_bounds_no_group() -> None:
     sets = node_sets(found(b.build()))
     in_the_middle = {nodes for nodes in sets if len(nodes) == 10 and min(set(nodes) - {0}) > 6}
     assert in_the_middle, "nine ops and the number they add"
+
+
+def test_numbers_that_ops_read_take_no_room_of_a_group() -> None:
+    b = GraphBuilder()
+    value = b.input(tensor(4, 6))
+    for number in range(20):
+        value = b.op("mul", value, b.op("full", shape=(), dtype="f32", value=1.5 + number))
+    b.output(value)
+    assert max(map(len, node_sets(found(b.build())))) == 40

@@ -102,6 +102,20 @@ for _name in ("add", "sub"):
 lowers("subtract")(partial(_sum_or_difference, "sub"))
 
 
+@lowers("lerp.Scalar")
+def lerp(c: Lowering, a: Args) -> Result:
+    """Steps from the nearer end, as torch does: `w` of a number is known to be near or far."""
+    start, end, weight = a["self"], a["end"], a["weight"]
+    wide = start.dtype.compute
+    start, end = c.cast(start, wide), c.cast(end, wide)
+    step = c.op("sub", end, start)
+    if abs(weight) < 0.5:
+        moved = c.op("add", start, binary(c, "mul", step, weight, wide))
+    else:
+        moved = c.op("sub", end, binary(c, "mul", step, 1 - weight, wide))
+    return c.cast(moved, a["self"].dtype)
+
+
 @lowers("rsub")
 def rsub(c: Lowering, a: Args) -> Result:
     left, right = a["other"], a["self"]
