@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kernel_gen.codegen.cpu.changed import changed_part
 from kernel_gen.codegen.cpu.frame import Part, kernel_source, split_over_threads
 from kernel_gen.codegen.cpu.in_place import in_place_pairs
-from kernel_gen.codegen.cpu.pointwise_loops import Walk, pointwise_loops, vector_loop
+from kernel_gen.codegen.cpu.pointwise_loops import Again, Walk, pointwise_loops, vector_loop
 from kernel_gen.codegen.cpu.reductions.rowspace import (
     by_contiguity,
     first_ahead,
@@ -22,6 +22,7 @@ from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectors.types import Lanes, pick_lanes
 from kernel_gen.codegen.flat.beside import window_axis
 from kernel_gen.codegen.flat.linear import FlatNest, flatten
+from kernel_gen.codegen.flat.repeated import Repeated, repeated_rows
 from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import InvalidGraph, Refusal
@@ -33,6 +34,7 @@ from kernel_gen.schedule.words import choice, decisions
 
 _BLOCKS = (64, 128, 256, 512, 1024, 4096, 16384)
 _ROWS = (1, 2, 4, 8)
+_AGAIN = (1, 4, 8, 16)
 _MANY = 120  # statements whose copies for several rows keep a compiler busy
 
 
@@ -65,6 +67,7 @@ class Pointwise:
             Parameter("block", _BLOCKS),
             Parameter("unroll", (1, 2, 4)),
             Parameter("rows", _row_choices(flat, axes)),
+            Parameter("again", _again_choices(flat, axes, target)),
             Parameter("stream", stream_choices(flat)),
             Parameter("threads", ("one", "all")),
         )
@@ -81,6 +84,11 @@ class Pointwise:
             )
         if point.get("rows", 1) != 1 and (across or window_axis(flat, axis) is None):
             return Refusal("no-window", f"rows side by side read nothing twice along {axis}")
+        if point.get("again", 1) != 1:
+            if across or point.get("rows", 1) != 1:
+                return Refusal("no-rows-again", "tiles and rows side by side have their own order")
+            if _repeated(flat, axis, target) is None:
+                return Refusal("no-rows-again", f"no large rows along {axis} are read again")
         return Schedule(self.name, decisions(point))
 
     def generate(
@@ -102,7 +110,8 @@ class Pointwise:
         if axis and choice(schedule, "across"):
             _tiles(emitter, root, axis, schedule)
         elif axis:
-            _loops_in_place(emitter, root, axis, schedule, pairs)
+            walk = _walk(emitter, axis, schedule, _repeated(flat, axis, target))
+            _loops_in_place(emitter, root, walk, pairs)
         else:
             emitter.stores(root)
         # Without an axis each thread would do all of it, and read what another has written.
@@ -134,14 +143,22 @@ def _row_choices(flat: FlatNest, axes: tuple[str, ...]) -> tuple[Choice, ...]:
     return _ROWS if shares and len(flat.statements) <= _MANY else _ROWS[:1]
 
 
+def _again_choices(flat: FlatNest, axes: tuple[str, ...], target: Target) -> tuple[Choice, ...]:
+    """Steps of an axis that read a block of rows before the next block is read."""
+    found = not in_place_pairs(flat) and any(_repeated(flat, a, target) for a in axes)
+    return _AGAIN if found else _AGAIN[:1]
+
+
 def _seeds(
     flat: FlatNest, axes: tuple[str, ...], target: Target
 ) -> tuple[tuple[tuple[str, Choice], ...], ...]:
     """Along the stores' contiguous axis, in tiles if a read is transposed, by several rows if they
     read the same; then plainly."""
     along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
-    plain: dict[str, Choice] = {"axis": along, "across": "", "ahead": 0, "block": 4096, "unroll": 2,
-                                "rows": 1, "stream": 0, "threads": first_threads(flat)}  # fmt: skip
+    plain: dict[str, Choice] = {
+        "axis": along, "across": "", "ahead": 0, "block": 4096, "unroll": 2, "rows": 1, "again": 1,
+        "stream": 0, "threads": first_threads(flat),
+    }  # fmt: skip
     across = [
         u for u in _across_axes(flat, axes)[1:] if u != along and transposable(flat, u, along)
     ]
@@ -151,6 +168,8 @@ def _seeds(
         points = [*({**p, "stream": 1} for p in fetched), *fetched, *points]
     if len(_row_choices(flat, axes)) > 1 and window_axis(flat, along) is not None:
         points.append({**plain, "unroll": 1, "rows": 4})
+    if _repeated(flat, along, target) is not None and not in_place_pairs(flat):
+        points.append({**plain, "block": 512, "again": 8})
     return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
 
 
@@ -160,38 +179,40 @@ def _lanes(flat: FlatNest, target: Target, extent: Dim) -> Lanes:
 
 
 def _loops_in_place(
-    emitter: Emitter,
-    root: Scope,
-    axis: str,
-    schedule: Schedule,
-    pairs: tuple[tuple[int, int], ...],
+    emitter: Emitter, root: Scope, walk: Walk, pairs: tuple[tuple[int, int], ...]
 ) -> None:
     """The loops; over the inputs that outputs replace, only over what changes in them, and by plain
     stores: the lines are in the cache, so a store past it spares no read."""
     part = changed_part(emitter.nest, *pairs[0]) if len(pairs) == 1 else None
     written = frozenset(output for _, output in pairs)
     if part is None and not emitter.streams(written):
-        pointwise_loops(emitter, root, _walk(emitter, axis, schedule))
+        pointwise_loops(emitter, root, walk)
         return
     same = (f"(const void *)b{source} == (const void *)b{output}" for source, output in pairs)
     over = root.open(f"if ({' && '.join(same)}) {{")
     changed = emitter.on(part or emitter.nest, plain=written)
-    pointwise_loops(changed, over, _walk(changed, axis, schedule))
+    pointwise_loops(changed, over, walk)
     over.close()
     apart = root.open("else {")
-    pointwise_loops(emitter, apart, _walk(emitter, axis, schedule))
+    pointwise_loops(emitter, apart, walk)
     apart.close()
 
 
-def _walk(emitter: Emitter, axis: str, schedule: Schedule) -> Walk:
+def _repeated(flat: FlatNest, axis: str, target: Target) -> Repeated | None:
+    return repeated_rows(flat, axis, target.l1_bytes) if axis else None
+
+
+def _walk(emitter: Emitter, axis: str, schedule: Schedule, repeated: Repeated | None) -> Walk:
     lanes = emitter.lanes.count
     rows = int(str(choice(schedule, "rows"))) if schedule.find("rows") else 1
+    again = int(str(choice(schedule, "again"))) if schedule.find("again") else 1
     return Walk(
         axis,
         max(int(str(choice(schedule, "block"))) // lanes * lanes, lanes),
         int(str(choice(schedule, "unroll"))),
         window_axis(emitter.nest, axis) if rows > 1 else None,
         rows,
+        Again(repeated, again) if repeated is not None and again > 1 else None,
     )
 
 

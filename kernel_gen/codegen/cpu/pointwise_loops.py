@@ -1,4 +1,10 @@
-"""Loops of pointwise nests: blocks over threads, rows side by side, vectors of one axis."""
+"""Loops of pointwise nests: blocks over threads, rows side by side, vectors of one axis.
+
+Rows that are read again at each step of an axis outside theirs (`Again`) go through the first-level
+cache in blocks: the block is read at several steps of that axis before the next one.
+
+    for h < 8, p < 512: …   ->   for blocks of p: for h < 8: for p in the block: …
+"""
 
 from __future__ import annotations
 
@@ -9,21 +15,33 @@ from kernel_gen.codegen.cpu.frame import Part, split_over_threads
 from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.beside import inside, side_by_side
+from kernel_gen.codegen.flat.repeated import Repeated
 from kernel_gen.ir.loopnest import Axis
 
 _ENOUGH_TASKS = 64  # outer steps beyond which further axes become plain inner loops
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """Rows that are read again, in blocks of the walk's `block` elements: how many steps of the
+    axis outside read one block before the next."""
+
+    what: Repeated
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """How a pointwise nest is walked: vectors along `axis` in blocks of `block` elements, whole
-    vectors unrolled; `rows` steps of the axis `beside` (None: of none) at a time."""
+    vectors unrolled; `rows` steps of the axis `beside` (None: of none) at a time, or blocks of rows
+    that are read `again`."""
 
     axis: str
     block: int
     unroll: int
     beside: str | None = None
     rows: int = 1
+    again: Again | None = None
 
 
 def pointwise_loops(emitter: Emitter, root: Scope, walk: Walk) -> None:
@@ -33,20 +51,22 @@ def pointwise_loops(emitter: Emitter, root: Scope, walk: Walk) -> None:
     shared: list[Axis] = []
     inner: list[Axis] = []
     tasks = 1
-    for a in (a for a in flat.axes if a.name not in (axis, walk.beside)):
+    blocks = _blocks_again(emitter, walk)
+    for a in (a for a in flat.axes if a.name not in {axis, walk.beside, *blocks}):
         (shared if tasks < _ENOUGH_TASKS else inner).append(a)
         tasks *= a.extent if isinstance(a.extent, int) else _ENOUGH_TASKS
     parts = [Part(a.name, flat.extent_text(a.name)) for a in shared]
+    parts += [_part(emitter, name, size) for name, size in blocks.items()]
     span = _span(emitter, walk, tasks)
     if walk.beside is not None:
-        parts.append(
-            Part(walk.beside, f"({flat.extent_text(walk.beside)} + {span - 1}) / {span}", span)
-        )
-    parts.append(Part(axis, f"({extent} + {block - 1}) / {block}", block))
+        parts.append(_part(emitter, walk.beside, span))
+    parts.append(_part(emitter, axis, block))
     loop = split_over_threads(root, parts)
     start = loop.axes.pop(axis).text
     loop.add(f"const gaf_i64 end = {start} + {block} < {extent} ? {start} + {block} : {extent};")
     scopes = [loop]
+    for name, size in blocks.items():
+        scopes.append(_block_loop(emitter, scopes[-1], name, size))
     for a in inner:
         name = emitter.fresh("i")
         head = f"for (gaf_i64 {name} = 0; {name} < {flat.extent_text(a.name)}; {name}++) {{"
@@ -57,6 +77,31 @@ def pointwise_loops(emitter: Emitter, root: Scope, walk: Walk) -> None:
         _rows(emitter, scopes[-1], walk, start, span)
     for scope in reversed(scopes):
         scope.close()
+
+
+def _part(emitter: Emitter, axis: str, size: int) -> Part:
+    """The blocks of an axis."""
+    return Part(axis, f"({emitter.nest.extent_text(axis)} + {size - 1}) / {size}", size)
+
+
+def _blocks_again(emitter: Emitter, walk: Walk) -> dict[str, int]:
+    """Axis and size of the blocks, outermost first, of what is read again."""
+    if walk.again is None:
+        return {}
+    what, steps = walk.again.what, walk.again.steps
+    if what.rows is None:
+        return {what.over: steps}
+    extent = emitter.nest.extent(walk.axis)
+    rows = max(walk.block // extent, 1) if isinstance(extent, int) and extent else 1
+    return {what.over: steps, what.rows: rows}
+
+
+def _block_loop(emitter: Emitter, scope: Scope, axis: str, size: int) -> Scope:
+    """The loop over a task's block of an axis."""
+    low = scope.binder(axis).axes.pop(axis).text
+    extent, high, i = emitter.nest.extent_text(axis), emitter.fresh("e"), emitter.fresh("i")
+    scope.add(f"const gaf_i64 {high} = {low} + {size} < {extent} ? {low} + {size} : {extent};")
+    return scope.open(f"for (gaf_i64 {i} = {low}; {i} < {high}; {i}++) {{", {axis: Binding(i)})
 
 
 def _span(emitter: Emitter, walk: Walk, tasks: int) -> int:
