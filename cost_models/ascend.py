@@ -25,10 +25,15 @@ from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
 _REPEAT_BYTES = 256
+_NEAR = 4  # elements between columns that are copied with what lies between
 _REDUCE_REPEATS = 2.0  # estimate: halving adds cost two instructions per repeat
 _STEPS = {"exp": "Exp", "log": "Ln", "div": "Div", "sqrt": "Sqrt", "rsqrt": "Rsqrt"}
-_SLOW = {"tanh": 20.0, "erf": 30.0, "sigmoid": 8.0, "gelu": 30.0, "silu": 8.0, "pow": 10.0}
-"""Repeats' cycles of ops that take several instructions (estimates)."""
+_SLOW = {
+    "tanh": 20.0, "erf": 30.0, "sigmoid": 8.0, "gelu": 30.0, "silu": 8.0, "pow": 10.0,
+    "relu": 3.0, "maximum": 4.0, "minimum": 4.0, "where": 2.0,
+}  # fmt: skip
+"""Repeats' cycles of ops that take several instructions (estimates; extremes and selections by the
+instructions that they become)."""
 _SYMBOLIC_EXTENT = 128  # estimate: what a dimension is worth that is unknown
 _STAGE_CYCLES = 6000  # estimate, from simulated products: first and last chunks of a vector part
 _BY_FIXPIPE = ("cast", "relu")  # what a product's way out does without vector cores
@@ -93,16 +98,37 @@ def _memory_cycles(nest: LoopNest, chip: Chip, cores: int) -> float:
 
 
 def _vector_cycles(nest: LoopNest, chip: Chip) -> float:
-    """Cycles of all vector instructions on one core."""
+    """Cycles of all vector instructions on one core, and of what its scalar unit reads for them."""
     live = nest.statement_axes()
+    plain = {n for s in nest.statements if isinstance(s, Contract) for n in operands(s)}
     cycles = 0.0
     for number, statement in enumerate(nest.statements):
-        if isinstance(statement, Compute):
+        if isinstance(statement, Load) and number not in plain:
+            cycles += _points(nest, tuple(live[number])) * _rearranged(nest, statement, chip)
+        elif isinstance(statement, Compute):
             cycles += _repeats(nest, live[number], statement.dtype) * _cost(statement.op, chip)
         elif isinstance(statement, Reduce):
             axes = tuple({*live[number], *statement.axes})
             cycles += _repeats(nest, axes, statement.dtype) * _REDUCE_REPEATS
     return cycles
+
+
+def _rearranged(nest: LoopNest, load: Load, chip: Chip) -> float:
+    """Cycles per element of a load whose neighbours along the results' columns are none in memory:
+    gathered in the buffer where they are near or rows of it run along memory, else read one by
+    one."""
+    columns = nest.stores[0].index[-1].axes() if nest.stores and nest.stores[0].index else ()
+    strides = [load.index[-1].coeff(axis) for axis in columns] if load.index else []
+    found = any(axis in index.axes() for index in load.index for axis in columns)
+    live = nest.statement_axes()
+    indirect = any(set(live[n]) & set(columns) for index in load.index for n in index.statements())
+    if not indirect and (not found or 1 in strides):
+        return 0.0
+    across = any(load.index[-1].coeff(axis) == 1 for axis in load.index[-1].axes())
+    if indirect or not (across or any(0 < stride <= _NEAR for stride in strides)):
+        return chip.scalar_gm_cycles
+    size = nest.buffers[load.buffer].type.dtype.bytes
+    return chip.instructions["Gather"].repeat * size / _REPEAT_BYTES
 
 
 def _repeats(nest: LoopNest, axes: tuple[str, ...], dtype: DType) -> float:

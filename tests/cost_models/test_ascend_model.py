@@ -65,6 +65,18 @@ def test_slow_functions_cost_more_than_cheap_ones() -> None:
     assert erf > relu
 
 
+def test_windows_cost_what_it_takes_to_gather_them() -> None:
+    b = GraphBuilder()
+    x = b.input(TensorType(DType.F16, (8, 64, 112, 112)))
+    b.output(b.op("max_pool", x, kernel=(3, 3), stride=(2, 2), low=(1, 1), high=(1, 1),
+                  dilation=(1, 1)))  # fmt: skip
+    graph = b.build()
+    made = lower(graph, make_group(graph, [0]))
+    assert isinstance(made, Lowered)
+    us = AscendModel().predict_us(made.nest, None, TARGET)
+    assert us > 2 * 1.25 * 2 * 8 * 64 * 112 * 112 / CHIP.hbm_bytes_per_s * 1e6
+
+
 def linear(dtype: DType) -> LoopNest:
     """relu(x @ w + b) as one nest."""
     b = GraphBuilder()

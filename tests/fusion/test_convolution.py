@@ -92,6 +92,38 @@ def test_only_reads_that_may_leave_the_image_are_guarded():
     assert [guard.high for guard in read.guards] == [5]
 
 
+def test_what_is_one_for_each_channel_is_read_in_the_padding_as_elsewhere():
+    b = GraphBuilder()
+    x, scale = b.input(tensor(2, 3, 6, 6)), b.input(tensor(3, 1, 1))
+    pooled = b.op("max_pool", b.op("mul", x, scale), kernel=(3, 3), stride=(2, 2), low=(1, 1),
+                  high=(1, 1), dilation=(1, 1))  # fmt: skip
+    b.output(pooled)
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert not isinstance(lowered, Refusal)
+    loads = [s for s in lowered.nest.statements if isinstance(s, Load)]
+    (factor,) = [s for s in loads if not s.guards]
+    assert lowered.operands[factor.buffer] == scale
+
+
+def test_an_image_that_is_the_same_everywhere_has_zeros_around_it():
+    b = GraphBuilder()
+    x, w = b.input(tensor(2, 3, 1, 1)), b.input(tensor(4, 3, 3, 3))
+    wide = b.op("expand", x, shape=(2, 3, 5, 5))
+    b.output(b.op("convolution", wide, w, stride=(1, 1), padding=(1, 1), dilation=(1, 1),
+                  groups=1))  # fmt: skip
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert not isinstance(lowered, Refusal), lowered.sentence
+    rng = np.random.default_rng(1)
+    values = {v: rng.standard_normal(graph.type_of(v).shape, np.float32) for v in (x, w)}
+    given_ = [values[v] for v in lowered.operands if v in values]
+    found = execute(lowered.nest, given_, precision="f64")[0]
+    image = torch.from_numpy(values[x]).double().expand(2, 3, 5, 5)
+    want = F.conv2d(image, torch.from_numpy(values[w]).double(), padding=1)
+    np.testing.assert_allclose(found, want.numpy(), rtol=1e-5, atol=1e-5)
+
+
 def test_short_depthwise_kernels_are_written_out_and_long_ones_looped():
     short = nest_of((2, 8, 9, 9), (8, 1, 3, 3), groups=8)
     long = nest_of((2, 8, 9, 9), (8, 1, 7, 7), groups=8)

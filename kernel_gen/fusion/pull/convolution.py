@@ -97,7 +97,8 @@ class _Windows:
                 open_.append((index, extent))
                 guards = guarded(guards, index, 0, extent)
         made = self._puller.pull(self._node.inputs[0], source, guards)
-        if isinstance(self._puller.nest.statements[made], Load):  # gives 0 outside its guards
+        read = self._puller.nest.statements[made]
+        if isinstance(read, Load) and read.guards == guards:  # it gives 0 outside them
             return made
         zero = self._puller.nest.const(0, self._dtype)
         for index, extent in open_:

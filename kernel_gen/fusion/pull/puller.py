@@ -74,7 +74,8 @@ class Puller:
             return self.nest.const(self.region.scalars[value], dtype.compute)
         primitive = self.region.producers.get(value)
         if primitive is None:
-            return self.nest.add(Load(value, at, dtype.compute, guards, _zero(dtype)))
+            needed = _concerning(at, guards)
+            return self.nest.add(Load(value, at, dtype.compute, needed, _zero(dtype)))
         return self._pull_node(self, primitive, at, guards)
 
     def inner_axis(
@@ -122,6 +123,21 @@ class Puller:
         above = self.nest.compute("ge", (found, self.nest.const(low, DType.I64)), DType.BOOL)
         below = self.nest.compute("lt", (found, self.nest.const(high, DType.I64)), DType.BOOL)
         return self.nest.compute("logical_and", (above, below), DType.BOOL)
+
+
+def _concerning(at: Indices, guards: Guards) -> Guards:
+    """The guards that keep an element at `at` within its value: those over its axes, those over
+    axes that these guards tie to them, and those over none. What is one for each channel is read
+    in a window's padding as elsewhere."""
+    if any(index.statements() for index in (*at, *(guard.index for guard in guards))):
+        return guards
+    axes = frozenset[str]().union(*(index.axes() for index in at))
+    while True:
+        kept = tuple(g for g in guards if not g.index.axes() or g.index.axes() & axes)
+        tied = axes.union(*(g.index.axes() for g in kept))
+        if tied == axes:
+            return kept
+        axes = tied
 
 
 def _zero(dtype: DType) -> Scalar:

@@ -209,6 +209,25 @@ def convolution(
     return graph(build)
 
 
+def pooled_product(n: int, c: int, out: int, side: int, dtype: DType = F16) -> Graph:
+    """A norm of channels, ReLU and max pooling in front of a 1 x 1 convolution."""
+
+    def build(b: GraphBuilder) -> int:
+        x, w = b.input(tensor(n, c, side, side, dtype=dtype)), tensor(out, c, 1, 1, dtype=dtype)
+        factors = (b.input(tensor(c, 1, 1, dtype=dtype)) for _ in range(2))
+        normed = b.op("relu", b.op("add", b.op("mul", x, next(factors)), next(factors)))
+        pooled = b.op(
+            "max_pool", normed, kernel=(3, 3), stride=(2, 2), low=(1, 1), high=(1, 1),
+            dilation=(1, 1),
+        )  # fmt: skip
+        return b.op(
+            "convolution", pooled, b.input(w), stride=(1, 1), padding=(0, 0), dilation=(1, 1),
+            groups=1,
+        )  # fmt: skip
+
+    return graph(build)
+
+
 def halves(rows: int | str, cols: int) -> Graph:
     """The two halves of each row, added."""
 

@@ -90,6 +90,8 @@ KERNELS: dict[str, Graph] = {
     "convolution_1x1_strided": g.convolution(2, 40, 24, 9, 1, 2),
     "convolution_3x3_strided": g.convolution(2, 16, 24, 9, 3, 2),
     "convolution_7x7_strided": g.convolution(2, 3, 16, 22, 7, 2, after="relu"),
+    "pooled_product": g.pooled_product(2, 24, 16, 19),
+    "pooled_product_f32": g.pooled_product(1, 10, 9, 12, dtype=F32),
     "convolution_5x5_by_4": g.convolution(1, 3, 8, 20, 5, 4),
     "every_other": g.every(7, 90, step=2),
     "every_third_half": g.every(300, step=3, dtype=F16),
@@ -179,6 +181,16 @@ def test_a_product_with_bias_and_relu_needs_no_vector_core() -> None:
         assert not isinstance(schedule, Refusal)
         text = generated(made.nest, schedule, CHIP, "k").files[0][1]
         assert ("KERNEL_TYPE_AIC_ONLY" in text) == alone
+
+
+def test_what_is_computed_in_front_of_a_product_is_written_as_it_is_read() -> None:
+    """Neither pooled pixels nor numbers of channels are read element by element."""
+    for name in ("pooled_product", "pooled_product_f32"):
+        made = lowered(KERNELS[name])
+        assert not isinstance(made, Refusal)
+        schedule = schedule_of(made.nest)
+        assert not isinstance(schedule, Refusal)
+        assert "GetValue" not in generated(made.nest, schedule, CHIP, "k").files[0][1]
 
 
 def test_left_operands_out_of_step_race(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class _Splitter:
         assert isinstance(c, Contract)
         if not c.dtype.is_float:
             return Refusal("narrow-sum", "integer products are not generated for the cube unit")
-        if len(c.axes) > 1 or self._has_gaps(c):
+        if len(c.axes) > 1 or self._has_gaps(c) or self._runs_across(c):
             return self._joined(at, c)
         axes = product_axes(nest, at)
         if isinstance(axes, Refusal):
@@ -147,6 +147,31 @@ class _Splitter:
                 if None not in steps and 1 not in steps:
                     return True
         return False
+
+    def _runs_across(self, c: Contract) -> bool:
+        """Whether an operand is computed from what lies along its own axes in memory, and nothing
+        of it along the summed one: it is written that way, too."""
+        live = self._nest.statement_axes()
+        sides = [self._in_order(live[x] - live[y]) for x, y in ((c.lhs, c.rhs), (c.rhs, c.lhs))]
+        if not all(sides) or extents(self._nest, c.axes) is None:
+            return False
+        return any(
+            self._plain(number) is None and self._reads_across(number, own[-1], c.axes[-1])
+            for number, own in zip((c.lhs, c.rhs), sides, strict=True)
+        )
+
+    def _reads_across(self, number: int, last: str, summed: str) -> bool:
+        nest = self._nest
+        made = (nest.statements[i] for i in closure(nest, [number], frozenset()))
+        tiles = [s for s in made if isinstance(s, FlatLoad) and {last, summed} <= s.at.axes()]
+        across = any(s.at.coeff(last).const in (1, *SPACED) for s in tiles)
+        along = any(s.at.coeff(summed).const == 1 for s in tiles)
+        narrow = nest.statements[number].dtype in _NARROW or all(
+            nest.buffers[s.buffer].type.dtype in _NARROW for s in tiles
+        )
+        # fp32 is transposed on its way into the cube unit as the right operand only
+        right = any(store.at.coeff(last).const == 1 for store in nest.stores)
+        return across and not along and (narrow or right)
 
     def _is_scattered(self, number: int, last: str) -> bool:
         """Whether neighbours along an operand's last axis lie too far apart in memory to be read
