@@ -1,7 +1,9 @@
 """What must hold of a call for a plan to stand in for the framework.
 
-* `describe_call`: which program is this? Structure of the arguments, and dtype, shape and strides
-  of each tensor. Its signature is the key under which a prepared program is found.
+* `describe_call`: which program is this? Structure of the arguments, dtype, shape and strides of
+  each tensor, and which of them are one tensor: a capture reads that one in the place of all, and
+  a program may ask (`if key is query`). Its signature is the key under which a prepared program is
+  found.
 * `framework_reason`: must the framework run whatever the program is? (gradients, autocast, vmap, …)
 * `tensors_alike`: one check in C for the common case that a call is like the one before.
 """
@@ -46,12 +48,14 @@ def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         leaves, spec = pytree.tree_flatten((args, dict(kwargs)))
         structure = repr(spec)
     parts: list[Hashable] = [structure]
+    numbers: dict[int, int] = {}  # of tensors, by identity
     for leaf in leaves:
         if type(leaf) in PLAIN:
             odd = _odd_tensor(leaf)
             if odd:
                 return Call(leaves, None, f"an input is {odd}")
-            parts.append((leaf.dtype, leaf.shape, leaf.stride()))
+            number = numbers.setdefault(id(leaf), len(numbers))
+            parts.append((leaf.dtype, leaf.shape, leaf.stride(), number))
         elif isinstance(leaf, _CONSTANTS):
             parts.append((type(leaf), constant_key(leaf)))
         else:

@@ -84,6 +84,7 @@ class _Structure:
             *(partial(_getter(names), space) for space, names in reach.names),
             *(partial(attrgetter(*names), owner) for owner, names in reach.slotted),
             partial(map, _contents, reach.cells),
+            partial(map, type, reach.modules),
             (_END,).__iter__,
         ]
         counted = (m.__dict__ for m in reach.modules if not isinstance(m, torch.fx.GraphModule))
@@ -126,7 +127,7 @@ _contents = attrgetter("cell_contents")
 def _attributes(module: torch.nn.Module) -> itemgetter[Any]:
     own = [name for name in module.__dict__ if name not in INTERNAL]
     if isinstance(module, torch.fx.GraphModule):
-        own = []  # its code reads members only; its records change whenever it is traced
+        own = [name for name in ("_code",) if name in module.__dict__]  # tracing changes others
     mode = [name for name in ("training",) if name in module.__dict__]
     return _getter((*mode, *_HELD, *own))
 

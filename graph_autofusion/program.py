@@ -44,7 +44,8 @@ class Ready:
     def remember(self, args: Sequence[Any]) -> None:
         """A call with these positional arguments has passed all guards: let `accepts` know it."""
         plain = self.captured is None or self.captured.is_plain
-        if plain and args and all(type(arg) in PLAIN for arg in args):
+        is_repeated = len(set(map(id, args))) < len(args)  # would pass for tensors of their own
+        if plain and args and not is_repeated and all(type(arg) in PLAIN for arg in args):
             constants = tensors_alike(self._constants) if self._constants else _true
             self._without_grad = any(t.requires_grad for t in (*args, *self._constants))
             self._alike = (len(args), tensors_alike(args), constants)

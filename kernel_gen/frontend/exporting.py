@@ -96,6 +96,7 @@ def export(
 ) -> torch.export.ExportedProgram:
     """The module as an exported program; raises UnsupportedModel with torch's reason."""
     _register_caches()
+    args, kwargs = _apart_from(module, args, kwargs)
     if isinstance(module, ScriptMirror):
         module = unscripted(module, args, kwargs)
     try:
@@ -112,6 +113,21 @@ def export(
         ) from error
     _refuse_writes(type(module).__name__, set(written))
     return exported
+
+
+def _apart_from(
+    module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with the module's own tensors as tensors of their own: torch.export takes one
+    that is both for the module's, whatever a later call brings."""
+    own = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    if not any(id(leaf) in own for leaf in leaves):
+        return args, kwargs
+    separate: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(
+        [leaf.detach() if id(leaf) in own else leaf for leaf in leaves], structure
+    )
+    return separate
 
 
 def _refuse_writes(name: str, written: set[str]) -> None:

@@ -25,6 +25,7 @@ def test_dtype_shape_strides_structure_and_constants_are_told_apart():
         _signature(torch.ones(4, 5)),
         _signature(x.t()[:, :3]),
         _signature(x, x),
+        _signature(x, x.clone()),
         _signature([x]),
         _signature((x,)),
         _signature(x=x),

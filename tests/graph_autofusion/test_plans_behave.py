@@ -211,6 +211,51 @@ def test_another_parameter_module_or_attribute_is_another_program(wrap):
     assert_same(fast, sequence, x)
 
 
+def test_another_class_or_recompiled_code_is_another_program(wrap):
+    class Shifted(Scaled):
+        def forward(self, x):
+            return x + self.b
+
+    model, x = Scaled(), torch.randn(4, 16)
+    fast = wrap(model)
+    fast(x)
+    model.__class__ = Shifted
+    assert_same(fast, model, x)
+    traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(16, 16), nn.ReLU()))
+    fast = wrap(traced)
+    fast(x)
+    for node in traced.graph.nodes:
+        if node.target == "1":  # the ReLU
+            node.replace_all_uses_with(node.args[0])
+    traced.recompile()
+    assert_same(fast, traced, x)
+
+
+def test_arguments_that_are_one_tensor_are_another_program(wrap, source):
+    x, y = torch.randn(4, 8), torch.randn(4, 8)
+    for program, calls in (
+        (lambda a, b: a - b, [((x, x), {}), ((x, y), {}), ((y, y), {}), ((y, x), {})]),
+        (lambda a, *, b: a - b, [((x,), {"b": x}), ((x,), {"b": y})]),
+        (lambda pair: pair[0] - pair[1], [(([x, x],), {}), (([y, x],), {})]),
+    ):
+        fast, before = wrap(program), len(source.asked)
+        for args, kwargs in calls:
+            assert_same(fast, program, *args, **kwargs)
+        assert len(source.asked) == before + 2
+
+
+def test_an_argument_that_is_the_models_own_tensor_is_an_argument(wrap, source):
+    model = Scaled()
+    fast = wrap(model)
+    for x in (model.w, torch.randn(16), model.b):
+        assert_same(fast, model, x)
+    assert len(source.asked) == 1
+    table = torch.randn(16)
+    fast = wrap(lambda x: x * table)
+    for x in (table, torch.randn(16)):
+        assert_same(fast, lambda x: x * table, x)
+
+
 class Configured(nn.Module):
     """A model with containers among its attributes."""
 
