@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernel_gen.executor.evaluation import Evaluation
 from kernel_gen.executor.fold import fold
-from kernel_gen.executor.grid import Range, closure, pieces, reduce_cut
+from kernel_gen.executor.grid import Range, pieces
 from kernel_gen.executor.windows import bordered, strided, window
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
 from kernel_gen.ir.index import AxisTerm, FloorDiv, Index, Term, ValueTerm
@@ -28,6 +28,7 @@ from kernel_gen.ir.loopnest import (
     Load,
     Reduce,
     Store,
+    closure,
 )
 from kernel_gen.ir.rounding import cast_held
 
@@ -46,6 +47,7 @@ class Block:
         self._evaluation = evaluation
         self._nest, self._live = evaluation.nest, evaluation.live
         self.ranges = dict(ranges)
+        self._sizes = {axis: high - low for axis, (low, high) in ranges.items()}
         self._outer = outer
         around = {} if outer is None else outer.ranges
         self._narrowed = {axis for axis in ranges if ranges[axis] != around.get(axis)}
@@ -63,9 +65,8 @@ class Block:
             return self._outer.value(number)
         if number not in self._values:
             for needed in self._missing(number):
-                made = self._made(needed)
-                shape = self._shape(self._live[needed])
-                self._values[needed] = np.broadcast_to(made, shape)
+                made, shape = self._made(needed), self._shape(self._live[needed])
+                self._values[needed] = made if made.shape == shape else np.broadcast_to(made, shape)
         return self._values[number]
 
     def _is_own(self, number: int) -> bool:
@@ -74,22 +75,26 @@ class Block:
     def _missing(self, number: int) -> list[int]:
         """What is to compute for a statement, operands first: no recursion, nests are deep."""
 
-        def known(n: int) -> bool:
-            return n in self._values or not self._is_own(n)
+        def reads(n: int) -> list[int]:
+            read = () if self._is_made_elsewhere(n) else self._evaluation.reads[n]
+            return [m for m in read if m not in self._values and self._is_own(m)]
 
-        def stops(n: int) -> bool:
-            statement = self._nest.statements[n]
-            if isinstance(statement, Reduce | Contract) and self._whole(statement) is not self:
-                return True
-            return isinstance(statement, Reduce) and self._cut(statement) is not None
+        return sorted(closure([number], reads))
 
-        return sorted(closure(self._nest, number, known, stops))
+    def _is_made_elsewhere(self, number: int) -> bool:
+        """Whether the operands of a sum are asked of other blocks."""
+        statement = self._nest.statements[number]
+        if not isinstance(statement, Reduce | Contract):
+            return False
+        if self._whole(statement) is not self:
+            return True
+        return isinstance(statement, Reduce) and self._cut(statement) is not None
 
     def _cut(self, reduce: Reduce) -> tuple[str, int] | None:
-        return reduce_cut(self._nest, reduce, self._live, self.ranges)
+        return self._evaluation.cut(reduce, self._sizes)
 
     def _shape(self, axes: Sequence[str]) -> tuple[int, ...]:
-        return tuple(self.ranges[axis][1] - self.ranges[axis][0] for axis in axes)
+        return tuple(self._sizes[axis] for axis in axes)
 
     def _made(self, position: int) -> Array:
         axes, statement = self._live[position], self._nest.statements[position]

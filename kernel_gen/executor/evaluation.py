@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel_gen.executor.grid import reduce_cut
 from kernel_gen.executor.noise import Noise
 from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.loopnest import LoopNest
+from kernel_gen.ir.loopnest import LoopNest, Reduce, operands
 from kernel_gen.ir.rounding import flushed, ranged
 from kernel_gen.ir.types import Dim
 
@@ -35,8 +36,24 @@ class Evaluation:
         return self.nest.statement_axes()
 
     @cached_property
+    def reads(self) -> tuple[tuple[int, ...], ...]:
+        """The operands of each statement."""
+        return tuple(operands(statement) for statement in self.nest.statements)
+
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         return tuple(axis.name for axis in self.nest.axes)
+
+    @cached_property
+    def _cuts(self) -> dict[tuple[Reduce, tuple[int, ...]], tuple[str, int] | None]:
+        return {}
+
+    def cut(self, reduce: Reduce, extents: Mapping[str, int]) -> tuple[str, int] | None:
+        """`reduce_cut`, found once for all blocks of the same `extents`."""
+        key = (reduce, tuple(extents.values()))
+        if key not in self._cuts:
+            self._cuts[key] = reduce_cut(self.nest, reduce, self.live, extents)
+        return self._cuts[key]
 
     def known(self, extent: Dim) -> int:
         return extent if isinstance(extent, int) else self.symbols[extent.name]

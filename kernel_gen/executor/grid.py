@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from kernel_gen.ir import loopnest
 from kernel_gen.ir.graph import Attrs
-from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce, Store, operands, reduced_axes
+from kernel_gen.ir.loopnest import (
+    Contract,
+    LoopNest,
+    Reduce,
+    Store,
+    closure,
+    operands,
+    reduced_axes,
+)
 
 Range = tuple[int, int]
 Live = Sequence[Sequence[str]]
-_BLOCK_POINTS = 1 << 15  # 256 KiB of float64
+_BLOCK_POINTS = 1 << 16  # 512 KiB of float64
 _OPERAND_POINTS = 1 << 20  # of a product: 8 MiB, whose memory malloc uses again
 _LEAST_PRODUCT = 64  # rows or columns: thinner products keep the library waiting for memory
 _FOLDED = frozenset(("sum", "prod", "any", "all", "amax", "amin"))  # of parts as of the whole
@@ -39,32 +46,21 @@ def pieces(whole: Range, size: int) -> Iterator[Range]:
     return ((start, min(start + size, high)) for start in starts)
 
 
-def closure(
-    nest: LoopNest,
-    number: int,
-    known: Callable[[int], bool] = lambda n: False,
-    stops: Callable[[int], bool] = lambda n: False,
-) -> frozenset[int]:
-    """The statement and what it is made from, but for what is `known`; operands of what `stops`
-    are not looked at."""
-
-    def reads(n: int) -> list[int]:
-        return [] if stops(n) else [m for m in operands(nest.statements[n]) if not known(m)]
-
-    return loopnest.closure([] if known(number) else [number], reads)
+def _closure(nest: LoopNest, number: int) -> frozenset[int]:
+    """The statement and what it is made from."""
+    return closure([number], lambda n: operands(nest.statements[n]))
 
 
 def reduce_cut(
-    nest: LoopNest, reduce: Reduce, live: Live, ranges: Mapping[str, Range]
+    nest: LoopNest, reduce: Reduce, live: Live, sizes: Mapping[str, int]
 ) -> tuple[str, int] | None:
     """The axis along which a reduction is folded piece by piece, with the pieces' size; None where
     all that it reads stays in a cache, or where a product is made along the axis."""
     if reduce.op not in _FOLDED:
         return None
-    sizes = {axis: high - low for axis, (low, high) in ranges.items()}
-    used = closure(nest, reduce.arg)
+    used = _closure(nest, reduce.arg)
     products = {a for n in used if isinstance(nest.statements[n], Contract) for a in live[n]}
-    for axis in (name for name in ranges if name in reduce.axes and name not in products):
+    for axis in (name for name in sizes if name in reduce.axes and name not in products):
         size = _cut_size(nest, used, live, sizes, axis)
         if size < sizes[axis]:
             return axis, size
@@ -116,7 +112,7 @@ def _cached_sizes(
 ) -> dict[str, int]:
     """Sizes with which all values that a block of a store needs stay in a cache."""
     sizes, cut = dict(extents), dict[str, int]()
-    used = closure(nest, store.statement)
+    used = _closure(nest, store.statement)
     for axis in (name for name in extents if name in _store_axes(store, live)):
         size = _cut_size(nest, used, live, sizes, axis)
         if size < sizes[axis]:
