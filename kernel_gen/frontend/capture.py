@@ -74,9 +74,10 @@ def _capture(
     else:
         program = export(as_module(model), args, kwargs, dynamic_shapes)
     literals, layouts = literal_names(program.graph), result_layouts(program)
+    specs = program.call_spec
     try:
         state = _read_fully(program, literals)
-        return _finish(state, layouts, args, kwargs)
+        return _finish(state, specs, layouts, args, kwargs)
     except InvalidGraph as error:
         raise UnsupportedModel(f"the model does not fit the graph's limits: {error}") from error
     finally:
@@ -130,11 +131,12 @@ def _read_fully(program: torch.export.ExportedProgram, literals: frozenset[str])
 
 def _finish(
     state: Reading,
+    specs: tuple[pytree.TreeSpec, pytree.TreeSpec],
     layouts: Sequence[ResultLayout | None],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Captured:
-    in_spec, out_spec = state.program.call_spec
+    in_spec, out_spec = specs
     results, mutations = read_outputs(state, layouts)
     graph = tidy(fold_constants(with_strides(state.builder.build(), state.strides)))
     leaves = tuple(

@@ -226,15 +226,30 @@ def _is_batch_norm(target: torch._ops.OpOverload) -> bool:
 def decompose(
     program: torch.export.ExportedProgram, table: dict[Any, Callable[..., Any]]
 ) -> torch.export.ExportedProgram:
-    """The functional form with only the operators of `table` decomposed."""
+    """The functional form with only the operators of `table` decomposed; its results are flat."""
     try:
-        with _quiet(), torch.no_grad():
+        with _quiet(), torch.no_grad(), _flat_results(program):
             result: torch.export.ExportedProgram = program.run_decompositions(table)
             return result
     except Exception as error:
         raise UnsupportedModel(
             f"torch cannot make the program functional: {_first_lines(str(error))}"
         ) from error
+
+
+@contextmanager
+def _flat_results(program: torch.export.ExportedProgram) -> Iterator[None]:
+    """Hides the structure of the results: torch builds it as it traces the program again, and
+    loses the constants that classes make in it (caches of `transformers` begin as
+    `torch.tensor([])`)."""
+    signature = program.module_call_graph[0].signature
+    assert signature is not None
+    structure = signature.out_spec
+    signature.out_spec = pytree.tree_structure((0,) * structure.num_leaves)
+    try:
+        yield
+    finally:
+        signature.out_spec = structure
 
 
 def transforms_gradients(program: torch.export.ExportedProgram) -> bool:

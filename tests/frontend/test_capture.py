@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend import capture
@@ -363,6 +364,28 @@ def test_a_model_that_writes_to_its_attributes_is_refused(kind: str, name: str) 
 def test_a_model_that_changes_its_arguments_is_refused(program: Any, given: Any) -> None:
     with pytest.raises(UnsupportedModel, match="changes a list, dict or cache among its arguments"):
         capture(program, (given,))
+
+
+class Store:
+    """A class among the results that makes a tensor of its own, as caches of `transformers` do."""
+
+    def __init__(self, kept: Tensor) -> None:
+        self.kept = torch.cat([torch.tensor([]), kept], -2)
+
+
+def test_results_of_a_class_that_makes_tensors_when_it_is_built() -> None:
+    pytree.register_pytree_node(Store, lambda s: ([s.kept], None), lambda leaves, _: Store(*leaves))
+
+    def program(x: Tensor) -> tuple[Tensor, Store]:
+        y = x * 2
+        y.add_(1)  # is made functional: torch traces the program a second time
+        return y, Store(y)
+
+    try:
+        captured = assert_as_eager(program, (X,))
+    finally:
+        pytree._deregister_pytree_node(Store)
+    assert not targets(captured)
 
 
 def test_tensors_among_arguments_may_be_written() -> None:

@@ -182,16 +182,36 @@ def test_gradients_of_convolutions(name: str) -> None:
 
 def test_uneven_windows_stay_with_torch() -> None:
     def program(x: Tensor) -> tuple[Tensor, ...]:
-        return (
-            F.adaptive_avg_pool2d(x, 4),
-            F.avg_pool2d(x, 3, padding=1, count_include_pad=False),
-        )
+        return F.adaptive_avg_pool2d(x, 4), F.avg_pool2d(x, 6, 1)
 
     captured = assert_as_eager(program, (noise(1, 3, 6, 6),))
     assert [str(t).split(".")[1] for t in targets(captured)] == [
         "adaptive_avg_pool2d",
         "avg_pool2d",
     ]
+
+
+CUT: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
+    "padding not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, False, False), 2),
+    "a ragged last window": (lambda x: F.avg_pool2d(x, 3, 2, 0, True), 2),
+    "ragged, padding counted": (lambda x: F.avg_pool2d(x, 4, 3, 1, True), 2),
+    "ragged, not counted": (lambda x: F.avg_pool2d(x, (2, 3), (2, 2), (0, 1), True, False), 1),
+    "ragged without need": (lambda x: F.avg_pool2d(x, (4, 3), 3, 0, True), 0),
+    "another divisor": (lambda x: F.avg_pool2d(x, 3, 2, 1, divisor_override=5), 1),
+    "line": (lambda x: F.avg_pool1d(x[0], 3, 2, 1, True, False), 1),
+    "volume": (lambda x: F.avg_pool3d(x, 2, 2, 1, True, False), 3),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CUT)
+def test_means_of_windows_that_the_border_cuts(name: str, dtype: torch.dtype) -> None:
+    if (name, dtype) == ("volume", torch.bfloat16):
+        dtype = torch.float64  # torch has no such pooling
+    function, factors = CUT[name]
+    captured = assert_as_eager(function, (noise(2, 3, 10, 12).to(dtype),), exact=False)
+    assert (ops(captured)["avg_pool"], ops(captured)["mul"]) == (1, factors)
+    assert not targets(captured)
 
 
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernel_gen.frontend.lower.core import Args, Lowering, NotLowered, Result, Val, extent, lowers
 from kernel_gen.frontend.lower.views import interleaved
+from kernel_gen.ir.arrays import numpy_dtype
 from kernel_gen.ir.types import Dim
 
 _MAX_WINDOW = 25  # elements: a window is written out in the kernel
@@ -55,13 +59,18 @@ def _max_windows(
 
 def _mean_windows(c: Lowering, a: Args, value: Val) -> dict[str, tuple[int, ...]]:
     """Attributes of windows of equal weights; those that torch cuts at the border are its own."""
+    if _is_cut(a):
+        raise NotLowered(f"{c.name} with windows of several weights", decompose=False)
     kernel = _sizes(a["kernel_size"], a)
     stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
-    cut = any(padding) and not a["count_include_pad"]
-    if cut or a["ceil_mode"] or a.get("divisor_override") is not None:
-        raise NotLowered(f"{c.name} with windows of several weights", decompose=False)
     _check(c, value, kernel)
     return {"kernel": kernel, "stride": stride, "low": padding, "high": padding}
+
+
+def _is_cut(a: Args) -> bool:
+    """Whether windows at the border may be divided by another number than those inside."""
+    outside = any(_sizes(a["padding"], a)) and not a["count_include_pad"]
+    return outside or a["ceil_mode"] or a.get("divisor_override") is not None
 
 
 def _image(c: Lowering, value: Val, kernel: tuple[int, ...]) -> tuple[int, ...]:
@@ -109,7 +118,40 @@ def _high(
 @lowers("avg_pool1d avg_pool2d avg_pool3d")
 def avg_pool(c: Lowering, a: Args) -> Result:
     value: Val = a["self"]
+    if _is_cut(a):
+        return _mean_of_cut_windows(c, a, value)
     return c.op("avg_pool", value, **_mean_windows(c, a, value))
+
+
+def _mean_of_cut_windows(c: Lowering, a: Args, value: Val) -> Val:
+    """The mean over whole windows with zeros around, times n / counted for the n elements of each
+    that torch counts."""
+    kernel = _sizes(a["kernel_size"], a)
+    stride, padding = _sizes(a["stride"] or kernel, a), _sizes(a["padding"], a)
+    _check(c, value, kernel)
+    high = _high(c, value, kernel, stride, padding, (1,) * len(kernel), c.out_type.shape)
+    wide = c.cast(value, value.dtype.compute)
+    mean = c.op("avg_pool", wide, kernel=kernel, stride=stride, low=padding, high=high)
+    if a.get("divisor_override") is not None:
+        more = c.exact_number(math.prod(kernel) / a["divisor_override"], wide.dtype)
+        return c.cast(c.op("mul", mean, more), value.dtype)
+    for d, size in enumerate(kernel):
+        dim = value.rank - len(kernel) + d
+        counted = _counted(a, extent(c, value, dim), extent(c, mean, dim), d)
+        if any(counted != size):
+            ratio = (size / counted).reshape((-1,) + (1,) * (len(kernel) - d - 1))
+            held = c.builder.constant(ratio.astype(numpy_dtype(wide.dtype)))
+            mean = c.op("mul", mean, c.val(held))
+    return c.cast(mean, value.dtype)
+
+
+def _counted(a: Args, image: int, windows: int, d: int) -> NDArray[np.int64]:
+    """How many elements of each window torch counts along one pooled dimension."""
+    size = _sizes(a["kernel_size"], a)[d]
+    padding = _sizes(a["padding"], a)[d]
+    around = padding if a["count_include_pad"] else 0
+    begin = np.arange(windows) * _sizes(a["stride"] or a["kernel_size"], a)[d] - padding
+    return np.minimum(begin + size, image + around) - np.maximum(begin, -around)
 
 
 def _sizes(setting: int | Sequence[int], a: Args) -> tuple[int, ...]:
