@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 
 from cost_models.decided import OUTER, UNVECTORISED, Decided, decided
+from cost_models.levels import STREAMED, held_gb_s, memory_gb_s
 from cost_models.machine import Machine
 from cost_models.op_costs import (
     BROADCAST_LOAD,
@@ -19,8 +20,10 @@ from cost_models.op_costs import (
     vector_cycles,
 )
 from cost_models.product.model import product_us
+from cost_models.strided import strided_cost
 from cost_models.walks import walks
 from kernel_gen.codegen.cpu.matmul.tiling import NAME as MATMUL
+from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.loopnest import (
     BufferRole,
@@ -37,8 +40,6 @@ from kernel_gen.ir.loopnest import (
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
-# A store past the caches spares its line's read: copies of 41 GB/s (see `Machine`) moved 55 to 61.
-_STREAMED = 0.4
 _LATENCY = 4.0  # cycles that each addition to the same sum waits (Agner Fog, Instruction tables)
 
 
@@ -60,6 +61,10 @@ class AnalyticModel:
         memory = work.memory_us(said)
         packed = schedule is None or schedule.template != "loops"
         arithmetic = work.arithmetic_us(said, packed=packed) / said.threads
+        if schedule is not None and schedule.template == Pointwise().name:
+            extra = strided_cost(nest, schedule, target, self._machine)
+            memory += work.moved_us(extra.nbytes, said)
+            arithmetic += extra.cycles / self._machine.clock_ghz / 1e3 / said.threads
         serial = self._machine.call_us + (self._machine.fork_us if said.threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
 
@@ -111,16 +116,15 @@ class _Work:
         is streamed past the caches at that of memory."""
         touched, written, streamed = self._bytes(said.streamed)
         read = self._bytes_read(said)
-        machine, target = self._machine, self._target
-        footprint = touched + written + streamed
-        if footprint <= target.l2_bytes * said.threads * 0.75:
-            rate = machine.l2_gb_s_core * said.threads
-        elif footprint <= target.l3_bytes * 0.75:
-            rate = machine.l3_gb_s
-        else:
-            rate = machine.memory_gb_s
-        past = _STREAMED * streamed / machine.memory_gb_s
-        return ((read + written) / rate + past) / 1e3
+        machine, target, busy = self._machine, self._target, said.threads
+        rate = held_gb_s(touched + written + streamed, target, machine, busy)
+        past = STREAMED * streamed / memory_gb_s(machine, busy)
+        return ((read + written) / rate + past) / busy / 1e3
+
+    def moved_us(self, nbytes: float, said: Decided) -> float:
+        """Time to move bytes at the rate of the level that holds what the nest touches."""
+        rate = held_gb_s(sum(self._bytes(said.streamed)), self._target, self._machine, said.threads)
+        return nbytes / rate / said.threads / 1e3
 
     def _bytes(self, streamed: frozenset[int]) -> tuple[float, float, float]:
         """Bytes read, written and streamed, each once."""

@@ -12,13 +12,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cost_models.levels import USABLE, l3_gb_s, memory_gb_s
 from cost_models.product.subject import Subject, Walk
 from kernel_gen.codegen.cpu.matmul.operand import constant_buffers
 from kernel_gen.codegen.cpu.matmul.tiling import Operand, Split
 from kernel_gen.ir.loopnest import BufferRole
 
-_USABLE = 0.75  # of a cache: the rest holds other things
-_ONE_CORE = 0.6  # estimate: of the memory's rate that one core alone draws
 _ONE_STREAM = 0.65  # a packed panel beside columns side by side (docs/kernels.md, "Few rows")
 _RUN_START = 256.0  # estimate: bytes that could come until the hardware fetches a new run ahead
 _STREAMS = 16  # estimate: runs side by side that the hardware follows
@@ -65,15 +64,15 @@ def move_us(subject: Subject, moved: Moved) -> float:
     """At the rate of the level that still holds what is read. Reads of the first level are part of
     the tile's cycles."""
     target, machine, busy = subject.target, subject.machine, subject.busy
-    distance = moved.distance_bytes / _USABLE
+    distance = moved.distance_bytes / USABLE
     if distance <= target.l1_bytes:
         return 0.0
     if distance <= target.l2_bytes:
         return moved.nbytes / machine.l2_gb_s_core / 1e3
     if distance <= target.l3_bytes / (1 if moved.shared else busy):
-        rate = machine.l3_gb_s / target.cores
+        rate = l3_gb_s(machine, target)
     else:
-        rate = machine.memory_gb_s * min(1 / busy, _ONE_CORE)
+        rate = memory_gb_s(machine, busy)
         rate *= _ONE_STREAM if moved.single else 1.0
     return moved.nbytes * (1 + _RUN_START / moved.run_bytes) / rate / 1e3
 

@@ -8,6 +8,7 @@ import pytest
 
 from cost_models.analytic import AnalyticModel
 from cost_models.walks import walks
+from kernel_gen.codegen.cpu.pointwise import Pointwise
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.region import make_group
@@ -190,3 +191,31 @@ def test_walks_are_those_of_the_reduced_axes():
 
     (plain,) = walks(nest_of(relu, (64, 32)), crosses=False)
     assert (plain.axes, plain.stages) == (frozenset(), 1)
+
+
+def pointwise_at(nest, **point):
+    defaults = {"across": "", "ahead": 0, "block": 4096, "unroll": 1, "rows": 1, "stream": 0}
+    schedule = Pointwise().schedule(nest, TARGET, {**defaults, "threads": "all", **point})
+    assert not isinstance(schedule, Refusal)
+    return predict(nest, schedule)
+
+
+def test_two_threads_draw_more_than_one_from_the_last_cache_and_from_memory():
+    for shape in ((1024, 1024), (8192, 4096)):
+        nest = nest_of(relu, shape)
+        one, both = (pointwise_at(nest, axis="i0", threads=n) for n in ("one", "all"))
+        assert one > 1.4 * both
+
+
+def test_vectors_against_the_grain_lose_lines_and_tiles_do_not():
+    def transposed(b, x, y):
+        return b.op("add", b.op("permute", x, dims=(1, 0)), y)
+
+    nest = nest_of(transposed, (2048, 2048), (2048, 2048))
+    tiles = pointwise_at(nest, axis="i1", across="i0", block=128)
+    assert tiles < 0.5 * pointwise_at(nest, axis="i1")
+    assert tiles < 0.2 * pointwise_at(nest, axis="i0")
+    few_rows = nest_of(transposed, (2048, 16), (16, 2048))
+    assert pointwise_at(few_rows, axis="i1", block=64) < 3 * pointwise_at(
+        few_rows, axis="i1", across="i0", block=64
+    )
