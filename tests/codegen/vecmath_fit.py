@@ -117,7 +117,7 @@ def main() -> None:
         "EXP_16TH: e^r = 1 + r + r^2 P(r), |r| < ln 2 / 32",
         fit(lambda r: (e**r - 1 - r) / r**2, -small, small, range(2), lambda r: r**2 / e**r),
     )
-    show_table("ERF: erf(a) / a by rows of 17/64", quotients(mpmath.erf, 16, 17 / 64, 5))
+    show_table("ERF: erf(a) / a by rows of 1/4", quotients(mpmath.erf, 16, 1 / 4, 5))
     show_table("TANH: tanh(a) / a by rows of 19/64", quotients(mpmath.tanh, 32, 19 / 64, 5))
     half = float(ln2) / 2 * 1.002
     show(

@@ -4,13 +4,14 @@ A table of 16 entries is one register, one of 32 entries two; looking the rounde
 no multiply-add, of which Zen 4 and 5 finish one register a cycle or two, and saves several.
 
     e^x     = 2^(row / 16) · e^r, |r| < ln 2 / 32: a cubic in r        (Tang 1989)
-    erf(a)  = a · P(a - row · 17/64): a polynomial of degree 5 for each row; tanh(a) alike
+    erf(a)  = a · P(a - row / 4): a polynomial of degree 5 for each row; tanh(a) alike
 
 As accurate as the texts of `math_f32`, which every other target uses; placeholders are theirs.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
@@ -55,12 +56,21 @@ def _rows(columns: Sequence[Sequence[float]], width: float, top: float) -> str:
     body = "\n".join(lines)
     return f"""\
 static inline F NAME(F v) {{
-  const F top = {top}f + (F){{}}, a = @min(top, @abs(v)); /* a NaN stays */
-  const F t = a * {1 / width!r}f + {MAGIC}, d = a - (t - {MAGIC}) * {width!r}f;
+  const F top = {top}f + (F){{}}, x = @min(top, @max(-top, v)), a = @abs(x); /* a NaN stays */
+{_place(width)}
   const I i = (I)t;
 {body}
-  return @copysign(a * {row(columns[0])} + (a * d) * q, v);
+  return x * {row(columns[0])} + (x * d) * q;
 }}"""
+
+
+def _place(width: float) -> str:
+    """t with the nearest row's number in its low bits, and how far a lies from that row: by sums
+    alone where a float's last bit can be a row, which leaves the multipliers to the polynomial."""
+    if math.log2(width).is_integer():
+        magic = f"{1.5 * 2**23 * width!r}f"
+        return f"  const F t = a + {magic}, d = a - (t - {magic});"
+    return f"  const F t = a * {1 / width!r}f + {MAGIC}, d = a - (t - {MAGIC}) * {width!r}f;"
 
 
 PERMUTED_TEXT: dict[str, str] = {
@@ -98,14 +108,14 @@ static inline F NAME(F v) {{
   return y + y * ((1.0f - y) - e * q);
 }}""",
     "tanh": _rows(TANH, 19 / 64, 9.2),
-    "erf": _rows(ERF, 17 / 64, 4.0),
+    "erf": _rows(ERF, 1 / 4, 3.874),
 }
 """Text by name."""
 
 PERMUTED_DEPENDS: dict[str, tuple[str, ...]] = {
     "exp": ("min",),
     "sigmoid": ("max", "min"),
-    "tanh": ("abs", "copysign", "min"),
-    "erf": ("abs", "copysign", "min"),
+    "tanh": ("abs", "max", "min"),
+    "erf": ("abs", "max", "min"),
 }
 """Functions that must stand before one."""
