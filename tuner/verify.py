@@ -10,6 +10,7 @@ from kernel_gen.records import Failure, Measurement
 from kernel_gen.runtime.device_names import is_simulated
 from kernel_gen.runtime.plan import Plan
 from tuner.devices.program_bench import PlanBench
+from tuner.gain import times_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,19 @@ class Verdict:
     result: Measurement | Failure
 
     @property
+    def times_us(self) -> tuple[float | None, float | None]:
+        """Of the plan and of the baseline; None for what was not measured."""
+        plan, baseline = self.result, self.baseline
+        if isinstance(plan, Measurement) and isinstance(baseline, Measurement):
+            return times_us(plan, baseline)
+        measured = [m.median_us if isinstance(m, Measurement) else None for m in (plan, baseline)]
+        return measured[0], measured[1]
+
+    @property
     def speedup(self) -> float | None:
-        """Baseline over plan, medians of one run; None where one of them was not measured."""
-        if isinstance(self.baseline, Failure) or isinstance(self.result, Failure):
-            return None
-        return self.baseline.median_us / self.result.median_us
+        """Baseline over plan; None where one of them was not measured."""
+        plan_us, baseline_us = self.times_us
+        return None if plan_us is None or baseline_us is None else baseline_us / plan_us
 
     @property
     def holds(self) -> bool:

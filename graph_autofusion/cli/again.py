@@ -25,7 +25,7 @@ from graph_autofusion.cli.output import (
 )
 from graph_autofusion.progress import waiting
 from kernel_gen.errors import InvalidInput, Unavailable
-from kernel_gen.records import Failure, Measurement, Trial
+from kernel_gen.records import Failure, Trial
 from kernel_gen.runtime.boxes import show_us
 from kernel_gen.runtime.key import PREFIX, PlanKey
 from kernel_gen.runtime.plan import Plan
@@ -89,9 +89,10 @@ def _require_id(text: str) -> None:
 
 def _print_verdict(verdict: Verdict) -> None:
     summary = verdict.plan.summary
+    plan_us, baseline_us = verdict.times_us
     rows = [
-        ("baseline", summary.baseline_us, _median_us(verdict.baseline)),
-        ("plan", summary.measured_us, _median_us(verdict.result)),
+        ("baseline", summary.baseline_us, baseline_us),
+        ("plan", summary.measured_us, plan_us),
     ]
     shown = [(name, show_us(then), _shown(now)) for name, then, now in rows]
     print_rows(shown, ("what", "recorded", "now"), title="plan", as_json=False)
@@ -109,22 +110,19 @@ def _shown(us: float | None) -> str:
 
 def _print_verdict_json(verdict: Verdict) -> None:
     summary, result = verdict.plan.summary, verdict.result
+    plan_us, baseline_us = verdict.times_us
     print_json(
         {
             "plan": verdict.plan.id,
             "key": str(verdict.plan.key),
             "holds": verdict.holds,
             "speedup": verdict.speedup,
-            "measured_us": _median_us(result),
-            "baseline_us": _median_us(verdict.baseline),
+            "measured_us": plan_us,
+            "baseline_us": baseline_us,
             "recorded": {"measured_us": summary.measured_us, "baseline_us": summary.baseline_us},
             "failure": dataclasses.asdict(result) if isinstance(result, Failure) else None,
         }
     )
-
-
-def _median_us(result: Measurement | Failure) -> float | None:
-    return None if isinstance(result, Failure) else result.median_us
 
 
 def replay(

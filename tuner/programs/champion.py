@@ -10,7 +10,7 @@ from kernel_gen.runtime.plan import Plan
 from tuner.child.contest import Entry
 from tuner.child.protocol import median_interval
 from tuner.covers.problem import Overheads
-from tuner.gain import is_improved
+from tuner.gain import is_improved, times_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,9 @@ class Champion:
     baseline: Measurement
 
     @property
-    def measured_us(self) -> float:
-        return self.measured.median_us
-
-    @property
-    def baseline_us(self) -> float:
-        return self.baseline.median_us
+    def times_us(self) -> tuple[float, float]:
+        """Of the plan and of the baseline."""
+        return times_us(self.measured, self.baseline)
 
     @property
     def is_improved(self) -> bool:
@@ -45,7 +42,7 @@ def best_of(found: Sequence[Champion], left_alone: Callable[[Entry], int]) -> Ch
         and not any(_is_slower(champion.measured, other.measured) for other in found)
     ]
     if level:
-        return min(level, key=lambda c: (left_alone(c.entry), c.measured_us))
+        return min(level, key=lambda c: (left_alone(c.entry), c.measured.quiet_us))
     return min(found, key=lambda champion: champion.measured.quiet_us)
 
 

@@ -25,7 +25,7 @@ from kernel_gen.runtime.plan import Plan
 from tuner.archive import Archive
 from tuner.child.contest import HOST_ONLY, Contender, ContestTask, Entry
 from tuner.devices.device import Device
-from tuner.gain import is_baseline
+from tuner.gain import is_baseline, times_us
 from tuner.meter import Meter
 from tuner.programs.champion import Champion, best_of
 from tuner.programs.finalists import Finalists
@@ -124,13 +124,7 @@ class ProgramStage:
                 "no plan of this program runs here: give more seconds if no kernel was measured, "
                 "else see the job's cover trials"
             )
-        return Outcome(
-            champion.plan,
-            champion.measured_us,
-            champion.baseline_us,
-            champion.is_improved,
-            self._unfused_us,
-        )
+        return Outcome(champion.plan, *champion.times_us, champion.is_improved, self._unfused_us)
 
     def _new_entries(self) -> list[Entry]:
         """Finalists with their present kernels, without those that have run."""
@@ -187,11 +181,10 @@ class ProgramStage:
         contenders = self._with_baseline(entrants, result.contenders, result.baseline)
         self._crown(entrants, contenders, result.baseline)
         self._record(entries, contenders, result.baseline)
-        times = [_time_us(contender) for contender in contenders]
-        for entry, time_us in zip(entrants, times, strict=True):
-            if time_us is not None and _identity(entry) in self._unfused:
-                self._unfused_us = time_us
-        return times[: len(entries)]
+        for entry, contender in zip(entrants, contenders, strict=True):
+            if isinstance(contender.result, Measurement) and _identity(entry) in self._unfused:
+                self._unfused_us, _ = times_us(contender.result, result.baseline)
+        return [_time_us(contender) for contender in contenders[: len(entries)]]
 
     def _with_baseline(
         self, entries: Sequence[Entry], contenders: Sequence[Contender], baseline: Measurement
@@ -219,9 +212,10 @@ class ProgramStage:
         if not found:
             return
         champion = self._champion = best_of(found, self._alone)
+        best_us, baseline_us = champion.times_us
         told = {
-            "best_us": champion.measured_us,
-            "baseline_us": champion.baseline_us,
+            "best_us": best_us,
+            "baseline_us": baseline_us,
             "groups": len(champion.entry.cover.groups),
             "remaining_seconds": round(self._meter.remaining_seconds, 2),
             "simulated": is_simulated(self._device.target),
