@@ -182,6 +182,30 @@ def test_integers_wrap_at_the_ends_of_their_range(dtype: DType, tmp_path: Path) 
         _right(b.build(), [x, y], workdir)
 
 
+@pytest.mark.parametrize("dtype", [DType.I8, DType.U8])
+def test_bytes_with_numbers_rows_and_other_types(dtype: DType, tmp_path: Path) -> None:
+    """They are held in 16 bits: all that crosses to 32 bits and floats, and what is folded."""
+    kind = numpy_dtype(dtype)
+    limits = np.iinfo(kind.name)
+    b = GraphBuilder()
+    x, rows, other = (b.input(g.tensor(*s, dtype=t)) for s, t in (
+        ((9, 256), dtype), ((9, 1), dtype), ((256,), I32)))  # fmt: skip
+    low, high = (b.constant(np.asarray(n, kind)) for n in (limits.min, limits.max))
+    b.output(b.op("mul", b.op("add", x, high), rows))
+    b.output(b.op("mul", high, b.op("sub", low, x)))
+    b.output(b.op("where", b.op("lt", x, high), b.op("mul", x, x), low))
+    for to in (I32, DType.I16, DType.F16, DType.BOOL, DType.I8, DType.U8):
+        b.output(b.op("cast", x, dtype=to))
+    b.output(b.op("add", b.op("cast", other, dtype=dtype), x))
+    for op in ("amax", "amin", "argmax"):
+        b.output(b.op(op, b.op("add", x, rows), dims=(1,), keepdim=False))
+    rng = np.random.default_rng(4)
+    every = np.tile(np.arange(limits.min, limits.max + 1), (9, 1)).astype(kind)
+    numbers = rng.integers(limits.min, limits.max, (9, 1), kind, endpoint=True)
+    wide = rng.integers(-(2**31), 2**31 - 1, 256).astype(np.int32)
+    _right(b.build(), [every, numbers, wide], tmp_path)
+
+
 @pytest.mark.parametrize("op", ["floor_div", "remainder", "fmod"])
 def test_quotients_of_32_bits_are_exact(op: str, tmp_path: Path) -> None:
     limits = np.iinfo(np.int32)

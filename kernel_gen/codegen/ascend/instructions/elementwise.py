@@ -9,17 +9,29 @@ from __future__ import annotations
 import numpy as np
 
 from kernel_gen.codegen.ascend.instructions.floats import Floats
-from kernel_gen.codegen.ascend.instructions.integers import DIVISIONS, Integers, shifted_left
+from kernel_gen.codegen.ascend.instructions.integers import DIVISIONS, Integers, shortened
 from kernel_gen.codegen.ascend.instructions.steps import Lanes, Value
 from kernel_gen.codegen.ascend.instructions.wide_integers import Words
-from kernel_gen.codegen.ascend.instructions.writer import HELD, Const, Operand, Writer
+from kernel_gen.codegen.ascend.instructions.writer import (
+    HELD,
+    Const,
+    Operand,
+    Writer,
+    wrapped_number,
+)
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.evaluate_elementwise import ELEMENTWISE
 
 _MODES = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
 _SWAPPED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
-_NARROW = (DType.I8, DType.U8, DType.I16)
+_BYTES = (DType.I8, DType.U8)
+_NARROW = (*_BYTES, DType.I16)
+_WITHIN = {
+    "maximum", "minimum", "relu", "sign", "floor", "ceil", "round", "trunc", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "shift_right",
+}  # fmt: skip
+"""Ops whose results lie within the type of their operands."""
 _FLOATS = {
     "add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "exp", "exp2", "expm1", "log",
     "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tan", "tanh", "erf",
@@ -60,9 +72,16 @@ def folded(op: str, dtype: DType, args: list[Const]) -> Const:
             value = args[0].value
         else:
             value = ELEMENTWISE[op](*(np.asarray(a.value, kind) for a in args)).item()
+    return constant(value, dtype)
+
+
+def constant(value: float | int | bool, dtype: DType) -> Const:
+    """A number as a type holds it: small integers wrap."""
     if dtype is DType.BOOL:
         return Const(bool(value), dtype)
-    return Const(float(value) if dtype.is_float else int(value), dtype)
+    if dtype.is_float:
+        return Const(float(value), dtype)
+    return Const(wrapped_number(value, dtype) if dtype in _NARROW else int(value), dtype)
 
 
 class Elementwise:
@@ -91,8 +110,8 @@ class Elementwise:
         if source.is_float:
             made = self._floats.compute(op, args)
             return made if dtype in (DType.F32, DType.BOOL) else self.rounded(made, dtype)
-        narrow = source in _NARROW
-        return self.wrapped(self._integers.compute(op, args, narrow=narrow), dtype)
+        made = self._integers.compute(op, args, narrow=source in _NARROW)
+        return made if op in _WITHIN and dtype is source else self.wrapped(made, dtype)
 
     # ---- conversions ---------------------------------------------------------------------------
 
@@ -110,9 +129,7 @@ class Elementwise:
             return w.compare("NE", self._number(v), 0)
         if source is DType.BOOL:
             half = w.as_half(v)
-            return (
-                w.cast(half, "float", "NONE") if dtype.is_float else w.cast(half, "int32_t", "RINT")
-            )
+            return w.cast(half, HELD[dtype], "NONE" if dtype.is_float else "RINT")
         if dtype.is_float:
             held = v if v.ctype == "float" else self._number(v)
             exact = dtype is DType.F32 or source is dtype
@@ -121,6 +138,10 @@ class Elementwise:
             if dtype is DType.I64:
                 return w.cast(v, "int64_t", "TRUNC")
             return self.wrapped(w.cast(v, "int32_t", "TRUNC"), dtype)
+        if v.ctype == "int16_t":
+            if dtype in _BYTES:
+                return v if source is dtype else self.wrapped(v, dtype)
+            return w.cast(self._number(v), "int32_t", "RINT")
         return self.wrapped(v if dtype is DType.I64 else self._words.low(v), dtype)
 
     def _number(self, v: Value) -> Value:
@@ -130,15 +151,11 @@ class Elementwise:
         return self.w.cast(v, "float", "RINT" if v.ctype == "int64_t" else "NONE")
 
     def wrapped(self, v: Value, dtype: DType) -> Value:
-        """An int32 reduced to a narrow integer's range, as overflow wraps."""
+        """An integer reduced to a narrow type's range, as overflow wraps, and held as that is."""
         if dtype not in _NARROW:
             return v
-        w, bits = self.w, 32 - dtype.bytes * 8
-        kind = "uint32_t" if dtype is DType.U8 else "int32_t"
-        at = ".ReinterpretCast<uint32_t>()" if kind == "uint32_t" else ""
-        left, n = shifted_left(w, v, bits), w.count(v.lanes)
-        text = f"ShiftRight({{d}}{at}, {left.token}{at}, static_cast<{kind}>({bits}), {n});"
-        return w.lanewise(text, "int32_t", v.lanes, left)
+        short = shortened(self.w, v, 8 * dtype.bytes, signed=dtype is not DType.U8)
+        return short if short.ctype == HELD[dtype] else self.w.cast(short, HELD[dtype], "NONE")
 
     # ---- comparison, selection, bools ----------------------------------------------------------
 
@@ -150,7 +167,12 @@ class Elementwise:
         if source is DType.BOOL:
             a = self.w.as_half(a)
             b = self.w.as_half(b) if isinstance(b, Value) else b
-        if not source.is_float and source is not DType.BOOL:
+        if source in _BYTES:
+            a, b = (
+                self.w.cast(x, "half", "NONE") if isinstance(x, Value) else x for x in (a, b)
+            )  # exact
+            assert isinstance(a, Value)
+        elif not source.is_float and source is not DType.BOOL:
             return self._compare_integers(mode, a, b)
         return self.w.compare(mode, a, b.value if isinstance(b, Const) else b)
 
@@ -191,7 +213,7 @@ class Elementwise:
         bits = condition
         if condition.lanes is not lanes or condition.ctype != "bits":
             bits = w.as_bits(w.spread(w.as_half(condition), lanes))
-        if isinstance(b, Const) and held != "int32_t":
+        if isinstance(b, Const) and held not in ("int32_t", "int16_t"):
             return w.select(bits, self._side(a, held, lanes), b.value)
         return w.select(bits, self._side(a, held, lanes), self._side(b, held, lanes))
 

@@ -1,20 +1,35 @@
-"""Ops on integers, held as int32, as vector instructions; results wrap as int32 does."""
+"""Ops on integers as vector instructions.
+
+int32 and int16 are held in 32 bits, bytes in 16; results wrap as the type in which they are held
+does. Those of bytes are within 16 bits.
+"""
 
 from __future__ import annotations
 
-from kernel_gen.codegen.ascend.instructions.steps import Value
-from kernel_gen.codegen.ascend.instructions.writer import Const, Operand, Writer
+from kernel_gen.codegen.ascend.instructions.steps import SIZES, Value
+from kernel_gen.codegen.ascend.instructions.writer import Const, Operand, Writer, wrapped_number
 from kernel_gen.errors import InternalError
+from kernel_gen.ir.dtype import DType
 
 DIVISIONS = ("floor_div", "remainder", "fmod")
 
 
 def shifted_left(w: Writer, v: Value, by: int) -> Value:
-    """An int32 times 2^by, as 32 bits wrap: `ShiftLeft` keeps the sign of signed words
+    """An integer times 2^by, as its bits wrap: `ShiftLeft` keeps the sign of signed words
     (its documentation: "the second most significant bit is discarded"), so as unsigned ones."""
-    u = ".ReinterpretCast<uint32_t>()"
-    text = f"ShiftLeft({{d}}{u}, {v.token}{u}, static_cast<uint32_t>({by}), {w.count(v.lanes)});"
-    return w.lanewise(text, "int32_t", v.lanes, v)
+    u = f".ReinterpretCast<u{v.ctype}>()"
+    text = f"ShiftLeft({{d}}{u}, {v.token}{u}, static_cast<u{v.ctype}>({by}), {w.count(v.lanes)});"
+    return w.lanewise(text, v.ctype, v.lanes, v)
+
+
+def shortened(w: Writer, v: Value, bits: int, *, signed: bool) -> Value:
+    """The lowest `bits` of an integer."""
+    by = 8 * SIZES[v.ctype] - bits
+    kind = v.ctype if signed else f"u{v.ctype}"
+    at = "" if signed else f".ReinterpretCast<{kind}>()"
+    left, n = shifted_left(w, v, by), w.count(v.lanes)
+    text = f"ShiftRight({{d}}{at}, {left.token}{at}, static_cast<{kind}>({by}), {n});"
+    return w.lanewise(text, v.ctype, v.lanes, left)
 
 
 class Integers:
@@ -35,11 +50,18 @@ class Integers:
             assert isinstance(a, Value)
             assert isinstance(b, Const)
             return self._shift(op, a, int(b.value))
-        lanes = next(x.lanes for x in args if isinstance(x, Value))
+        first = next(x for x in args if isinstance(x, Value))
         if isinstance(b, Const) and isinstance(a, Value) and op in ("add", "sub", "mul"):
             c = int(b.value)
+            if op == "mul" and a.ctype == "int16_t":
+                c = wrapped_number(c, DType.I8)
             return w.scalar("Muls" if op == "mul" else "Adds", a, -c if op == "sub" else c)
-        a, b = (w.constant(x.value, "int32_t", lanes) if isinstance(x, Const) else x for x in args)
+        a, b = (
+            w.constant(x.value, first.ctype, first.lanes) if isinstance(x, Const) else x
+            for x in args
+        )
+        if op == "mul" and a.ctype == "int16_t":  # -128 … 127 times 0 … 255 is within 16 bits
+            a = shortened(w, a, 8, signed=True)
         if op in DIVISIONS:
             return self._divided(op, a, b, narrow=narrow)
         if op.startswith("bitwise"):
@@ -66,14 +88,15 @@ class Integers:
 
     def _shift(self, op: str, a: Value, by: int) -> Value:
         w, n = self.w, self.w.count(a.lanes)
-        if not 0 <= by < 32:
-            by = 31 if op == "shift_right" else 32
-        if by == 32:
-            return w.constant(0, "int32_t", a.lanes)
+        bits = 8 * SIZES[a.ctype]
+        if not 0 <= by < bits:
+            by = bits - 1 if op == "shift_right" else bits
+        if by == bits:
+            return w.constant(0, a.ctype, a.lanes)
         if op == "shift_left":
             return shifted_left(w, a, by)
-        text = f"ShiftRight({{d}}, {a.token}, static_cast<int32_t>({by}), {n});"
-        return w.lanewise(text, "int32_t", a.lanes, a)
+        text = f"ShiftRight({{d}}, {a.token}, static_cast<{a.ctype}>({by}), {n});"
+        return w.lanewise(text, a.ctype, a.lanes, a)
 
     def _bitwise(self, op: str, a: Value, b: Value) -> Value:
         """On halves of words: the instructions know 16 bits only. a ^ b = (a | b) - (a & b)."""
@@ -83,8 +106,9 @@ class Integers:
 
         def call(name: str) -> Value:
             h = ".ReinterpretCast<uint16_t>()"
-            text = f"{name}({{d}}{h}, {a.token}{h}, {b.token}{h}, 2 * {w.count(lanes)});"
-            return w.lanewise(text, "int32_t", lanes, a, b)
+            count = w.count(lanes) if a.ctype == "int16_t" else f"2 * {w.count(lanes)}"
+            text = f"{name}({{d}}{h}, {a.token}{h}, {b.token}{h}, {count});"
+            return w.lanewise(text, a.ctype, lanes, a, b)
 
         if op == "bitwise_xor":
             return w.binary("Sub", call("Or"), call("And"))
@@ -108,7 +132,7 @@ class Integers:
     def _floored(self, a: Value, b: Value) -> tuple[Value, Value]:
         w = self.w
         ratio = w.binary("Div", w.cast(a, "float", "NONE"), w.cast(b, "float", "NONE"))
-        q = w.cast(ratio, "int32_t", "FLOOR")
+        q = w.cast(ratio, a.ctype, "FLOOR")
         return q, w.binary("Sub", a, w.binary("Mul", q, b))
 
     def _corrected(self, a: Value, b: Value) -> tuple[Value, Value]:

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 
 HELD = {
     DType.F32: "float", DType.F16: "float", DType.BF16: "float", DType.I32: "int32_t",
-    DType.I16: "int32_t", DType.I8: "int32_t", DType.U8: "int32_t", DType.BOOL: "half",
+    DType.I16: "int32_t", DType.I8: "int16_t", DType.U8: "int16_t", DType.BOOL: "half",
     DType.I64: "int32_t",
 }  # fmt: skip
 """Type in which a value of a dtype is held in UB. Narrow floats are computed in fp32, narrow
-integers in int32 (and wrapped), bools are 0 or 1 in half, i64 in 32 bits where it is a position."""
+integers in twice their bits (and wrapped), bools are 0 or 1 in half, i64 in 32 bits where it is a
+position."""
+_SELECTED_AS = {"int32_t": "float", "int16_t": "half"}
+"""Types that `Select` does not know, and those of the same size that it takes instead."""
 
 _COUNTS = {Lanes.FULL: "n", Lanes.ROW: "rn", Lanes.COL: "cn"}
 
@@ -54,11 +57,19 @@ class Const:
 Operand = Value | Const
 
 
+def wrapped_number(value: float | int | bool, dtype: DType) -> int:
+    """An integer as it wraps to the bits of an integer type."""
+    count = 1 << 8 * dtype.bytes
+    low = 0 if dtype is DType.U8 else -count // 2
+    return (int(value) - low) % count + low
+
+
 def literal(value: float | int | bool, ctype: str) -> str:
     """C++ text of a scalar of a held type."""
     if ctype == "int32_t":
-        number = (int(value) + 2**31) % 2**32 - 2**31
-        return f"static_cast<int32_t>({number}LL)"
+        return f"static_cast<int32_t>({wrapped_number(value, DType.I32)}LL)"
+    if ctype == "int16_t":
+        return f"static_cast<int16_t>({wrapped_number(value, DType.I16)})"
     if ctype == "half":
         return f"static_cast<half>({float(value)}f)"
     rounded = np.float32(value)
@@ -307,7 +318,8 @@ class Writer:
 
     def select(self, bits: Value, a: Value, b: Value | float | int) -> Value:
         """`a` where the bit is set, else `b`; all of the same lanes."""
-        at = "" if a.ctype != "int32_t" else ".ReinterpretCast<float>()"
+        known = _SELECTED_AS.get(a.ctype)
+        at = f".ReinterpretCast<{known}>()" if known else ""
         mode = "TENSOR" if isinstance(b, Value) else "SCALAR"
         other = f"{b.token}{at}" if isinstance(b, Value) else literal(b, a.ctype)
         if at and not isinstance(b, Value):

@@ -246,7 +246,7 @@ class Reader:
         if v.ctype == "int16_t":
             v = w.cast(v, "float", "NONE")
         truncates = stored.is_float
-        return w.cast(v, "int32_t", "TRUNC" if truncates else "RINT")
+        return w.cast(v, held, "TRUNC" if truncates else "RINT")
 
     def _as_float(self, v: Value) -> Value:
         w = self.w
@@ -260,11 +260,7 @@ def _filled(value: float | int | bool, ctype: str, n: str) -> str:
     if ctype == "int64_t":
         return f"Duplicate({{d}}.ReinterpretCast<int32_t>(), static_cast<int32_t>(0), 2 * {n});"
     if ctype != "bfloat16_t":
-        kind = ctype if ctype != "int16_t" else "int32_t"
-        text = literal(value, kind)
-        return (
-            f"Duplicate({{d}}, {f'static_cast<int16_t>({text})' if kind != ctype else text}, {n});"
-        )
+        return f"Duplicate({{d}}, {literal(value, ctype)}, {n});"
     word = int(np.asarray(value, numpy_dtype(DType.BF16)).view(np.uint16))
     return f"Duplicate({{d}}.ReinterpretCast<uint16_t>(), static_cast<uint16_t>({word}), {n});"
 
@@ -287,6 +283,8 @@ def as_stored(w: Writer, v: Value, stored: DType) -> Value:
         return v if v.ctype == ctype else w.cast(v, ctype, "RINT")
     if ctype in ("int8_t", "uint8_t"):
         if v.ctype == "int32_t":
-            v = w.cast(w.cast(v, "float", "NONE"), "half", "NONE")
+            v = w.cast(v, "float", "NONE")
+        if v.ctype != "half":
+            v = w.cast(v, "half", "NONE")
         return w.cast(v, ctype, "RINT")
     return w.cast(v, ctype, "TRUNC" if v.ctype == "float" else "NONE")

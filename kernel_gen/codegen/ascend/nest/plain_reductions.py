@@ -4,6 +4,7 @@
            of floats     w = where(v == v, v, -inf), m = amax w, with r - (2³¹-1) where v != v:
                          below all others, and so the first NaN; the least is put right again
     any v                amax of v as fp32, != 0
+    of bytes             of int32
     amax v (floats)      where(amax where(v == v, 0, 1) > 0, NaN, amax where(v == v, v, -inf))
 
 Floats say what happens to NaN, as the instructions do not; that is left out of amax where a NaN
@@ -66,11 +67,18 @@ class _Rewrite:
         if r.op in ("any", "all") or dtype is DType.BOOL:
             op = {"any": "amax", "all": "amin", "sum": "amax", "prod": "amin"}.get(r.op, r.op)
             as_float = self._compute("cast", (r.arg,), DType.F32)
-            made = self._add(Reduce(op, as_float, r.axes, DType.F32))
+            made = self._fold(op, as_float, r.axes, DType.F32)
             return self._compute("cast", (made,), r.dtype)
         if r.op in ("amax", "amin") and dtype.is_float and not self._shows_anyway(number):
             return self._extreme(r, dtype)
-        return self._add(r)
+        return self._fold(r.op, r.arg, r.axes, r.dtype)
+
+    def _fold(self, op: str, arg: int, axes: tuple[str, ...], dtype: DType) -> int:
+        """A plain reduction; bytes are widened first, as rows are folded in 32 bits."""
+        if dtype not in (DType.I8, DType.U8):
+            return self._add(Reduce(op, arg, axes, dtype))
+        wide = self._compute("cast", (arg,), DType.I32)
+        return self._compute("cast", (self._add(Reduce(op, wide, axes, DType.I32)),), dtype)
 
     def _clean(self, r: Reduce, dtype: DType) -> tuple[int, int]:
         """Where floats are numbers, and the same floats with NaN below, or beyond, all others."""
@@ -83,7 +91,7 @@ class _Rewrite:
         odd = self._compute(
             "where", (plain, self._const(0.0, dtype), self._const(1.0, dtype)), dtype
         )
-        best = self._add(Reduce(r.op, clean, r.axes, r.dtype))
+        best = self._fold(r.op, clean, r.axes, r.dtype)
         any_odd = self._add(Reduce("amax", odd, r.axes, dtype))
         fine = self._compute("eq", (any_odd, self._const(0.0, dtype)), DType.BOOL)
         return self._compute("where", (fine, best, self._const(float("nan"), dtype)), r.dtype)
@@ -99,7 +107,7 @@ class _Rewrite:
 
     def _keys(self, r: Reduce, value: int, dtype: DType, at: int) -> int:
         """Positions `at` of the extreme of `value`; elsewhere the largest number."""
-        best = self._add(Reduce("amax" if r.op == "argmax" else "amin", value, r.axes, dtype))
+        best = self._fold("amax" if r.op == "argmax" else "amin", value, r.axes, dtype)
         hit = self._compute("eq", (value, best), DType.BOOL)
         return self._compute("where", (hit, at, self._const(_MOST, DType.I32)), DType.I32)
 

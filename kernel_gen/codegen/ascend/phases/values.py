@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kernel_gen.codegen.ascend.instructions.elementwise import Elementwise
+from kernel_gen.codegen.ascend.instructions.elementwise import Elementwise, constant
 from kernel_gen.codegen.ascend.instructions.steps import Lanes, Step, Value, lanes_of
 from kernel_gen.codegen.ascend.instructions.writer import Const, Operand, Writer
 from kernel_gen.codegen.ascend.moves.loads import Loads
@@ -85,7 +85,7 @@ class Values:
         if s.op == "const":
             value = dict(s.attrs)["value"]
             assert isinstance(value, int | float | bool)
-            return Const(value, s.dtype)
+            return constant(value, s.dtype)
         fused = self._fused(s) if s.op == "add" and s.dtype is DType.F32 else None
         if fused is not None:
             return fused
