@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from kernel_gen.errors import InvalidInput
 
 
 class Settings(BaseSettings):
@@ -20,7 +24,7 @@ class Settings(BaseSettings):
     allowed_hosts: tuple[str, ...] = Field(
         default=(), description="names under which clients reach the server, besides its address"
     )
-    max_body_bytes: int = Field(default=64 << 20, description="largest request body")
+    max_body_bytes: int = Field(default=64 << 20, ge=0, description="largest request body")
     event_poll_seconds: float = Field(
         default=0.25, gt=0, description="how often a stream of events asks the database"
     )
@@ -40,3 +44,21 @@ class Settings(BaseSettings):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def read_settings(**given: Any) -> Settings:
+    """Settings of the arguments and the environment; raises InvalidInput, which names the variable
+    that holds something else than expected."""
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        wrong = [
+            f"{_variable(e['loc'])}: {e['msg']}, not {e['input']!r:.100}" for e in error.errors()
+        ]
+        raise InvalidInput("; ".join(wrong)) from error
+    except SettingsError as error:  # a list that is no JSON
+        raise InvalidInput(f'{error} (a list is JSON, as in ["name"])') from error
+
+
+def _variable(place: tuple[int | str, ...]) -> str:
+    return Settings.model_config.get("env_prefix", "") + str(place[0]).upper()

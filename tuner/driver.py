@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from db.leases import Lease
 from db.store import Store
 from kernel_gen.collector import collect_seldom
-from kernel_gen.errors import Unavailable
+from kernel_gen.errors import InvalidInput, Unavailable
 from tuner.devices.device import Device
 from tuner.devices.ray_runtime import ray_runtime
 from tuner.job_runner import JobRunner
@@ -35,7 +35,7 @@ from tuner.patience import Patience, StoreAway
 _POLL_SECONDS = 0.5
 _ANNOUNCE_SECONDS = 5.0
 _PATIENCE_SECONDS = 300.0  # a database's restart; then others may have the job
-_EXIT_UNAVAILABLE = 3
+_EXIT_USAGE, _EXIT_UNAVAILABLE = 2, 3
 log = logging.getLogger(__name__)
 
 
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     address = options.address or os.environ.get("RAY_ADDRESS")
     if not options.worker and address is None:
         print("--no-worker needs --address or RAY_ADDRESS", file=sys.stderr)
-        return 2
+        return _EXIT_USAGE
     stop = threading.Event()
     try:
         with (
@@ -147,9 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ray_runtime(None if options.worker else address),
         ):
             Driver(store, stop, options.device).run()
-    except Unavailable as error:
+    except (Unavailable, InvalidInput) as error:
         print(f"driver: {error}", file=sys.stderr)
-        return _EXIT_UNAVAILABLE
+        return _EXIT_UNAVAILABLE if isinstance(error, Unavailable) else _EXIT_USAGE
     return 0
 
 

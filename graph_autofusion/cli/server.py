@@ -21,7 +21,9 @@ db_app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 
 def serve(
     host: Annotated[str, typer.Option("--host", help="address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="0 picks a free one")] = 8400,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="0 picks a free one")
+    ] = 8400,
     db: DbOption = "",
     worker: Annotated[bool, typer.Option(help="embed a worker on this machine")] = True,
     driver: Annotated[bool, typer.Option(help="run a job driver")] = True,
@@ -38,10 +40,10 @@ def serve(
     need_server()
     from kernel_gen.runtime.device_names import checked_device
     from service.main import serve as run
-    from service.settings import Settings
+    from service.settings import read_settings
 
     devices = [checked_device(name) for name in device or ("cpu",)]
-    settings = Settings(db=db or default_store(), host=host, port=port)
+    settings = read_settings(db=db or default_store(), host=host, port=port)
     with ExitStack() as starting:
         starting.enter_context(waiting("starting"))
 
@@ -82,14 +84,18 @@ def worker(
         str | None, typer.Option(envvar="RAY_ADDRESS", help="head of the cluster, host:port")
     ] = None,
     head: Annotated[bool, typer.Option("--head", help="be the head of a new cluster")] = False,
-    port: Annotated[int, typer.Option("--port", help="port of a new cluster")] = 6379,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="port of a new cluster")
+    ] = 6379,
 ) -> None:
     """Offer this machine's CPU to a Ray cluster until stopped."""
     need_server()
     if head == (address is not None):
         raise typer.BadParameter("give either --head or --address host:port")
-    from tuner.devices.ray_runtime import RESOURCES, prepare_environment
+    from tuner.devices.ray_runtime import RESOURCES, checked_address, prepare_environment
 
+    if address is not None:
+        checked_address(address)
     prepare_environment()
     command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "start", "--block"]
     command += ["--head", f"--port={port}"] if head else [f"--address={address}"]

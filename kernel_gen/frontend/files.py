@@ -142,6 +142,8 @@ def _like(meta: Any) -> Any:
 
 def _example(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
     """Random floats; zeros of other types, which every index and token table has."""
+    if min(shape, default=0) < 0:
+        raise InvalidInput(f"an input of shape {shape}: extents are not negative")
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > _MOST_EXAMPLE_BYTES:
         raise UnsupportedModel(

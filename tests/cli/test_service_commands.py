@@ -187,6 +187,14 @@ def test_a_service_that_is_away_is_not_trusted(gaf: Gaf) -> None:
     assert "http://127.0.0.1:9 cannot be reached" in found.errors
 
 
+@pytest.mark.parametrize("command", [("worker",), ("driver", "--no-worker")])
+def test_a_cluster_that_does_not_answer_is_named(gaf: Gaf, command: tuple[str, ...]) -> None:
+    found = gaf(*command, "--address", "127.0.0.1:9")
+    assert found.code == 3
+    assert "no Ray cluster at 127.0.0.1:9" in found.errors
+    assert gaf(*command, "--address", "nope").code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -209,6 +217,10 @@ def test_a_service_that_is_away_is_not_trusted(gaf: Gaf) -> None:
         (("nonsense",), "No such command"),
         (("jobs", "--limit", "0"), "--limit"),
         (("worker",), "--address"),
+        (("worker", "--address", "nope"), "expected host:port"),
+        (("worker", "--address", "nope:99999"), "expected host:port"),
+        (("worker", "--head", "--port", "99999"), "--port"),
+        (("serve", "--port", "99999"), "--port"),
     ],
 )
 def test_wrong_use_ends_with_2_and_a_sentence(

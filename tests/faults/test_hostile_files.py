@@ -74,6 +74,8 @@ def test_sizes_beyond_all_memory_are_refused(tmp_path: Path) -> None:
     refused(small_model(filled, initializers=[shape]), tmp_path)
     wide = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1 << 40, 3])]
     refused(small_model(RELU, inputs=wide), tmp_path)
+    negative = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [-2, 3])]
+    refused(small_model(RELU, inputs=negative), tmp_path)
 
 
 def test_values_that_nobody_makes_and_circles_are_refused(tmp_path: Path) -> None:

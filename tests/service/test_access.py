@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,11 @@ from fastapi import Request
 
 from db.schema import DEFAULT_TENANT, Role
 from db.store import Store
+from kernel_gen.errors import InvalidInput
 from service.auth import COOKIE, Authenticator
 from service.dashboard.login import own_path
 from service.guard import host_name, known_hosts
-from service.settings import Settings
+from service.settings import Settings, read_settings
 from tests.fixtures import samples
 from tests.fixtures.server import Service, running, settings
 
@@ -218,3 +220,20 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("GAF_SERVICE_PORT", "9000")
     found = Settings()  # type: ignore[call-arg]
     assert (found.db, found.port) == ("sqlite:////tmp/x.db", 9000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("MAX_BODY_BYTES", "much", "GAF_SERVICE_MAX_BODY_BYTES: Input should be a valid integer"),
+        ("MAX_BODY_BYTES", "-1", "greater than or equal to 0, not '-1'"),
+        ("ALLOWED_HOSTS", "gaf.example", "a list is JSON"),
+        ("ALLOWED_HOSTS", "[1]", "GAF_SERVICE_ALLOWED_HOSTS: Input should be a valid string"),
+    ],
+)
+def test_wrong_settings_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(f"GAF_SERVICE_{name}", value)
+    with pytest.raises(InvalidInput, match=re.escape(says)):
+        read_settings(db="sqlite:///x")

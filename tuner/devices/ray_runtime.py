@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernel_gen.errors import Unavailable
+from kernel_gen.errors import InvalidInput, Unavailable
 from kernel_gen.lifetime.scratch import Scratch, sweep
 
 CPU_RESOURCE, NPU_RESOURCE = "gaf-cpu", "npu"
 RESOURCES = {CPU_RESOURCE: 1.0, NPU_RESOURCE: 1.0}
 """What a node offers: its CPU, and the simulator of NPUs, which needs none."""
+_ANSWER_SECONDS = 5.0
 _OBJECT_STORE_BYTES = 80 << 20
 _LONGEST_SOCKET = (
     "/gaf-scratch-ray-12345678/session_2000-01-01_00-00-00_123456_1234567/sockets/plasma_store"
@@ -38,6 +40,22 @@ _ENVIRONMENT = {
 }
 
 
+def checked_address(address: str) -> str:
+    """An address of a cluster's head that can be joined: host:port where something listens, or
+    whatever else Ray takes. Raises InvalidInput for one that it never takes, Unavailable where none
+    answers; Ray itself tells of either in a trace, after half a minute."""
+    host, _, port = address.rpartition(":")
+    if address in ("auto", "local") or "://" in address:
+        return address
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise InvalidInput(f"address {address!r:.200}: expected host:port, as in 10.0.0.1:6379")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+    except (OSError, UnicodeError) as error:  # the latter for a name that no host can have
+        raise Unavailable(f"no Ray cluster at {address}: {error}") from error
+    return address
+
+
 def prepare_environment() -> None:
     """Set what Ray reads from the environment, before it is imported."""
     for name, value in _ENVIRONMENT.items():
@@ -52,14 +70,14 @@ def ray_runtime(
 
     A local one offers `RESOURCES` unless `resources` says otherwise. Ray replaces the
     SIGTERM handler when it starts on the main thread; it is put back. Raises Unavailable where Ray
-    does not start.
+    does not start, InvalidInput for an address that is none.
     """
     prepare_environment()
     import ray
 
     from tuner.devices.ray_lean import lean_start
 
-    options: dict[str, Any] = {"address": address}
+    options: dict[str, Any] = {"address": address and checked_address(address)}
     if address is None:
         options = {
             "address": "local",  # None would join whatever cluster this machine ran last
