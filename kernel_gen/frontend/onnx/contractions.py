@@ -34,6 +34,12 @@ def gemm(call: Call) -> Tensor:
     return product if c is None else product + (c if beta == 1.0 else c * beta)
 
 
+@rule("Det")
+def determinant(call: Call) -> Tensor:
+    found: Tensor = torch.linalg.det(call.tensor(0))
+    return found
+
+
 @rule("Einsum")
 def einsum(call: Call) -> Tensor:
     equation = call.attr("equation").decode()
@@ -42,7 +48,11 @@ def einsum(call: Call) -> Tensor:
 
 @rule("Conv")
 def conv(call: Call) -> Tensor:
-    value, weight, bias = call.tensor(0), call.tensor(1), call.optional(2)
+    return convolved(call, call.tensor(0), call.tensor(1), call.optional(2))
+
+
+def convolved(call: Call, value: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A convolution by the attributes of a node."""
     window = Window.of(call, value.shape[2:], weight.shape[2:])
     function = _CONV.get(len(window.kernel))
     if function is None:

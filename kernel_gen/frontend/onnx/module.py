@@ -23,8 +23,10 @@ from kernel_gen.frontend.onnx import (
     norms,
     pooling,
     quantisation,
+    recurrent,
     reductions,
     resize,
+    sampling,
     sequences,
     shapes,
 )
@@ -35,7 +37,7 @@ from kernel_gen.ir.verify import MAX_NODES
 
 _RULE_MODULES = (
     *(attention, contractions, elementwise, indexing, losses, norms, pooling),
-    *(quantisation, reductions, resize, sequences, shapes),
+    *(quantisation, recurrent, reductions, resize, sampling, sequences, shapes),
 )
 _KNOWN_ELEMS = 4096  # arrays up to this size are arithmetic on shapes, not data
 _MOST_INNER_NODES = MAX_NODES

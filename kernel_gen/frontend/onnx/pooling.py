@@ -129,3 +129,11 @@ def global_average(call: Call) -> Tensor:
 def global_max(call: Call) -> Tensor:
     value = call.tensor(0)
     return value.amax(tuple(range(2, value.ndim)), keepdim=True)
+
+
+@rule("GlobalLpPool")
+def global_norm(call: Call) -> Tensor:
+    value, p = call.tensor(0), float(call.attr("p", 2))
+    dims = tuple(range(2, value.ndim))
+    found: Tensor = torch.linalg.vector_norm(value, p, dims, keepdim=True)
+    return found

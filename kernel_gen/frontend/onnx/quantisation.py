@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kernel_gen.frontend.onnx.contractions import convolved
 from kernel_gen.frontend.onnx.dtypes import torch_dtype
 from kernel_gen.frontend.onnx.values import Call, rule
 
@@ -84,6 +85,40 @@ def qlinear_matmul(call: Call) -> Tensor:
     left = (a.to(torch.int32) - a_zero.to(torch.int32)).to(torch.float32)
     right = (b.to(torch.int32) - b_zero.to(torch.int32)).to(torch.float32)
     product = torch.matmul(left, right) * (a_scale.float() * b_scale.float() / scale.float())
+    return _requantised(product, zero)
+
+
+def _requantised(value: Tensor, zero: Tensor) -> Tensor:
     info = torch.iinfo(zero.dtype)
-    rounded = torch.round(product) + zero.to(torch.float32)
+    rounded = torch.round(value) + zero.to(torch.float32)
     return rounded.clamp(info.min, info.max).to(zero.dtype)
+
+
+@rule("ConvInteger")
+def conv_integer(call: Call) -> Tensor:
+    """In float64, which holds sums of products of bytes exactly."""
+    value, weight = call.tensor(0).double(), call.tensor(1).double()
+    if call.has(2):
+        value = value - call.tensor(2).double()
+    if call.has(3):
+        weight = weight - _per_filter(call.tensor(3), weight).double()
+    return convolved(call, value, weight, None).to(torch.int32)
+
+
+@rule("QLinearConv")
+def qlinear_conv(call: Call) -> Tensor:
+    """Dequantised, convolved, quantised; the bias is in the unit of the products."""
+    value, value_scale, value_zero = (call.tensor(place) for place in range(3))
+    weight, weight_scale, weight_zero = (call.tensor(place) for place in range(3, 6))
+    scale, zero, bias = call.tensor(6), call.tensor(7), call.optional(8)
+    left = value.float() - value_zero.float()
+    right = weight.float() - _per_filter(weight_zero, weight).float()
+    total = convolved(call, left, right, None if bias is None else bias.float())
+    unit = value_scale.float() * weight_scale.float() / scale.float()
+    unit = unit.reshape(-1, *[1] * (value.ndim - 2)) if unit.numel() > 1 else unit.reshape(())
+    return _requantised(total * unit, zero)
+
+
+def _per_filter(parameter: Tensor, weight: Tensor) -> Tensor:
+    """A number for all filters, or one for each."""
+    return parameter.reshape(-1, *[1] * (weight.ndim - 1)) if parameter.numel() > 1 else parameter

@@ -53,6 +53,19 @@ def concat_from_sequence(call: Call) -> torch.Tensor:
     return join(found, int(call.attr("axis")))
 
 
+@rule("SplitToSequence")
+def split_to_sequence(call: Call) -> Items:
+    """Parts of given sizes; without sizes single elements, whose axis may be dropped."""
+    value, axis = call.tensor(0), int(call.attr("axis", 0))
+    if not call.has(1):
+        parts = torch.split(value, 1, axis)
+        kept = bool(call.attr("keepdims", 1))
+        return Items(tuple(part if kept else part.squeeze(axis) for part in parts))
+    sizes = call.known(1, "sizes")
+    wanted = int(sizes) if sizes.ndim == 0 else [int(size) for size in sizes]
+    return Items(tuple(torch.split(value, wanted, axis)))
+
+
 def _member(call: Call, position: int) -> torch.Tensor | Known:
     value = call.operands[position]
     return value if isinstance(value, np.ndarray) else call.tensor(position)
