@@ -40,7 +40,9 @@ from kernel_gen.ir.loopnest import (
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
-_LATENCY = 4.0  # cycles that each addition to the same sum waits (Agner Fog, Instruction tables)
+_SUM = 0.5  # cycles of a vector in a reduction: two pipes (Agner Fog, Instruction tables)
+_MOMENT = 2.5  # of one whose mean is not known yet: its shift is looked at and elements are counted
+_LATENCY = 4.0  # cycles that each addition to the same sum waits (same tables)
 
 
 class AnalyticModel:
@@ -65,7 +67,8 @@ class AnalyticModel:
             extra = strided_cost(nest, schedule, target, self._machine)
             memory += work.moved_us(extra.nbytes, said)
             arithmetic += extra.cycles / self._machine.clock_ghz / 1e3 / said.threads
-        serial = self._machine.call_us + (self._machine.fork_us if said.threads > 1 else 0.0)
+        team = self._machine.fork_us + work.meetings(said) * self._machine.barrier_us
+        serial = self._machine.call_us + (team if said.threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
 
 
@@ -173,10 +176,19 @@ class _Work:
             for buffer, count in points.items()
         )
 
+    def meetings(self, said: Decided) -> int:
+        """How often threads that share each row wait for each other: once for each of its stages."""
+        if not said.splits_rows:
+            return 0
+        found = walks(self._nest, crosses=said.crosses)
+        every = frozenset(self._extents)
+        return sum(self._points(every - w.axes) * w.stages for w in found if w.axes)
+
     # -- arithmetic -----------------------------------------------------------------------------
 
     def arithmetic_us(self, said: Decided, *, packed: bool) -> float:
         """Time of all statements on one core; products in packed tiles or by plain loops."""
+        reduced = _MOMENT if said.one_pass else _SUM
         cycles = products = waited = 0.0  # the latter for sums, each of which waits for itself
         packed_at_load = self._packed_at_load() if packed else frozenset()
         for number, statement in enumerate(self._nest.statements):
@@ -189,7 +201,7 @@ class _Work:
                 products += points / (2 * pairs * self._lanes(statement.dtype))
             elif isinstance(statement, Reduce):
                 points = self._points(live | frozenset(statement.axes))
-                cycles += points / self._lanes(statement.dtype) * 0.5
+                cycles += points / self._lanes(statement.dtype) * reduced
                 waited += points / self._lanes(statement.dtype) * _LATENCY / said.sums
             else:
                 cycles += self._points(live) * self._cycles(statement, live)

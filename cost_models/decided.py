@@ -21,7 +21,7 @@ class Decided:
     """`threads` at work; whether variances take their mean and the deviations in `one_pass`; the
     buffers that are `streamed` past the caches; sums that are taken side by side; the axis that
     vectors run `along`, by name or by what it is, None where no decision says it; whether sums of
-    columns are made while rows are read."""
+    columns are made while rows are read; whether all threads work on one row at a time."""
 
     threads: int
     one_pass: bool = False
@@ -29,6 +29,7 @@ class Decided:
     sums: int = _ENOUGH
     along: str | None = None
     crosses: bool = True
+    splits_rows: bool = False
 
 
 def decided(nest: LoopNest, schedule: Schedule | None, target: Target) -> Decided:
@@ -44,6 +45,7 @@ def decided(nest: LoopNest, schedule: Schedule | None, target: Target) -> Decide
         sums=_sums(schedule),
         along=_along(schedule),
         crosses=_value(schedule, "cross") != 0,
+        splits_rows="split" in values,
     )
 
 

@@ -22,6 +22,7 @@ class Machine:
     symbolic_extent: int = 128  # estimate: what a dimension is worth that is unknown
     plain_loop_efficiency: float = 0.04  # estimate: a product by plain loops, share of peak
     fork_us: float = 1.0  # waking the threads of a warm OpenMP team: 0.6 to 1 seen on Zen 4
+    barrier_us: float = 0.3  # estimate: threads that wait for each other
     call_us: float = 0.2  # estimate: one call through the plan
     loop_efficiency: float = 0.8  # estimate: share of peak that generated pointwise code reaches
 

@@ -23,8 +23,6 @@ from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Schedule
 
-_MEETING = 0.3  # estimate: a barrier, beside starting a team
-
 
 def product_us(nest: LoopNest, schedule: Schedule, target: Target, machine: Machine) -> float:
     """Microseconds of one call with warm caches; raises InvalidGraph for a nest or a schedule that
@@ -65,7 +63,7 @@ def _team_us(subject: Subject) -> float:
         t.splits_depth,
         t.split.meets_rows and p.finishes_rows,
     )
-    return subject.machine.fork_us * (1 + _MEETING * sum(meetings))
+    return subject.machine.fork_us + subject.machine.barrier_us * sum(meetings)
 
 
 def _packing_us(subject: Subject) -> float:

@@ -180,6 +180,13 @@ def test_a_clearly_slower_candidate_is_given_up(device: Device) -> None:
     assert len(found.samples_us) == FAST.give_up_samples
 
 
+@pytest.mark.parametrize("device", CPU[:1], indirect=True)
+def test_a_candidate_whose_first_calls_were_held_up_is_timed(device: Device) -> None:
+    (found,) = outcomes(device, [replace(task(device, "SLOW_START"), incumbent_us=1.0)])
+    assert isinstance(found, Measurement)
+    assert found.median_us < 1000, found
+
+
 def test_a_killed_child_is_replaced(device: Device) -> None:
     outcomes(device, [task(device, "RIGHT")])
     pid = device.child_pid  # type: ignore[attr-defined]

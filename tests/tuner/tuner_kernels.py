@@ -6,6 +6,10 @@ from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.source import KernelSource
 
 RIGHT = "for (gaf_i64 i = 0; i < n; i++) out[i] = 2.0f * x[i];"
+SLOW_START = (
+    "static volatile gaf_i64 calls = 0; const gaf_i64 steps = calls++ < 1 ? 20000000 : 0;"
+    "for (volatile gaf_i64 i = 0; i < steps;) i = i + 1;" + RIGHT
+)
 WRONG = "for (gaf_i64 i = 0; i < n; i++) out[i] = 2.0f * x[i] + (i == 17);"
 INCOMPLETE = "for (gaf_i64 i = 0; i + 1 < n; i++) out[i] = 2.0f * x[i];"
 OVERRUN = "for (gaf_i64 i = 0; i < n + 1; i++) out[i] = 2.0f * x[i < n ? i : 0];"
