@@ -177,7 +177,7 @@ class _Work:
         )
 
     def meetings(self, said: Decided) -> int:
-        """How often threads that share each row wait for each other: once for each of its stages."""
+        """How often threads that share each row wait for each other: once in each stage of it."""
         if not said.splits_rows:
             return 0
         found = walks(self._nest, crosses=said.crosses)
