@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernel_gen.errors import Refusal
-from kernel_gen.fusion.dag import Dag, bits
+from kernel_gen.fusion.dag import bits
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
 from kernel_gen.fusion.growths import Growths
 from kernel_gen.fusion.judge import Candidate, Judge
@@ -24,7 +24,7 @@ from kernel_gen.fusion.variants import Variants
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.ops import OpKind, spec
-from kernel_gen.ir.target import Target
+from kernel_gen.ir.target import DeviceKind, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,11 @@ def candidates(
 
     `check_stop` is called for each group that is judged; what it raises ends the enumeration.
     """
-    search = _Enumeration(
-        program,
-        Judge(program, templates, target, numerics),
-        constraints or Constraints(),
-        limits or Limits(),
-        check_stop,
-    )
+    limits = limits or Limits()
+    # an NPU would widen the operands of its products into memory, at each call
+    growths = Growths(program, limits.nodes, widening=target.kind is DeviceKind.CPU)
+    judge = Judge(program, templates, target, numerics)
+    search = _Enumeration(program, growths, judge, constraints or Constraints(), limits, check_stop)
     search.run()
     return search.result()
 
@@ -122,6 +120,7 @@ class _Enumeration:
     def __init__(
         self,
         program: Graph,
+        growths: Growths,
         judge: Judge,
         constraints: Constraints,
         limits: Limits,
@@ -132,9 +131,8 @@ class _Enumeration:
         self._constraints = constraints
         self._limits = limits
         self._check_stop = check_stop
-        self._dag = Dag(program)
-        self._growths = Growths(program, self._dag, limits.nodes)
-        self._variants = Variants(program, self._dag)
+        self._growths = growths
+        self._variants = Variants(program, growths.dag)
         self._seen: dict[int, bool] = {}
         self._found: dict[FusionGroup, Candidate] = {}
         self._refusals: dict[tuple[int, ...], Refusal] = {}
@@ -163,7 +161,7 @@ class _Enumeration:
         by_group = {candidate.group: candidate for candidate in groups}
         refusals = tuple(RefusedGroup(n, r) for n, r in sorted(self._refusals.items()))
         library = library_groups(
-            self._program, self._dag, self._growths.constant, dict(self._refusals)
+            self._program, self._growths.dag, self._growths.constant, dict(self._refusals)
         )
         kept = keep_together([*by_group, *library], self._constraints.together)
         return Candidates(

@@ -33,7 +33,8 @@ def finish(
     stand in the order in which statements read them, then outputs in the group's order.
     Axes of outputs are i0, i1, … in the order of the largest output's dimensions, others r0, r1, ….
     """
-    draft = _named(share_axes(split_axes(split_pieces(draft))))
+    cut = split_pieces(split_axes(split_pieces(draft)))  # axes of a stack lie inside of merged ones
+    draft = _named(share_axes(cut))
     reads = [s.buffer for s in draft.statements if isinstance(s, Load)]
     read = tuple(dict.fromkeys(reads))
     written = tuple(dict.fromkeys(store.buffer for store in draft.stores))

@@ -9,6 +9,7 @@ from kernel_gen.fusion.dag import Dag, bits, mask_of
 from kernel_gen.fusion.legality import is_attention, matrix_products
 from kernel_gen.fusion.region import constant_nodes
 from kernel_gen.fusion.siblings import sibling_masks
+from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.ops import OpKind, spec
 
@@ -18,11 +19,13 @@ class Growths:
     they are, to be refused.
 
     `constant` nodes run once, when a plan is bound; `absorbed` ones are made anew in each group
-    that reads them; `returned` ones make the program's results.
+    that reads them, with `widening` also casts of constant bytes; `returned` ones make the
+    program's results.
     """
 
-    def __init__(self, program: Graph, dag: Dag, most: int) -> None:
-        self._program, self._dag, self._most = program, dag, most
+    def __init__(self, program: Graph, most: int, *, widening: bool) -> None:
+        self._program, self._most, self._widening = program, most, widening
+        self.dag = Dag(program)
         made_by = program.producers()
         results = {output.value for output in program.outputs}
         self.constant = frozenset(constant_nodes(program))
@@ -36,13 +39,13 @@ class Growths:
         siblings of ops with whole layers between them."""
         room = self._most - 2
         return mask_of(
-            other for other in bits(siblings) if self._dag.between(node, other).bit_count() <= room
+            other for other in bits(siblings) if self.dag.between(node, other).bit_count() <= room
         )
 
     def of(self, mask: int) -> list[int]:
         """Completed groups that are one neighbour larger: producers and consumers first. A source
         that all layers read, such as a number, makes no neighbours."""
-        near = self._dag.around(mask & ~self.absorbed) & ~mask
+        near = self.dag.around(mask & ~self.absorbed) & ~mask
         side = 0
         for node in bits(mask):
             side |= self._siblings[node]
@@ -51,15 +54,15 @@ class Growths:
         return list(dict.fromkeys(grown))
 
     def completed(self, mask: int) -> int:
-        """The mask made convex, with sources and views of constants that it reads; an attention
+        """The mask made convex, with what it reads of `absorbed` nodes; an attention
         also with views that it alone reads: else each set of them would be another group."""
-        mask |= self._dag.closure(mask & ~self.absorbed)  # sources are made in each group anew
+        mask |= self.dag.closure(mask & ~self.absorbed)  # sources are made in each group anew
         if (mask & ~self._sources).bit_count() > self._most:
             return mask  # refused as it is
         attention = self._is_attention(mask)
         waiting = list(bits(mask))
         while waiting:
-            for producer in bits(self._dag.producers[waiting.pop()] & ~mask):
+            for producer in bits(self.dag.producers[waiting.pop()] & ~mask):
                 own = attention and self._is_own_view(producer, mask)
                 if own or self._is_absorbed(producer):
                     mask |= 1 << producer
@@ -72,11 +75,21 @@ class Growths:
 
     def _is_own_view(self, node: int, mask: int) -> bool:
         view = spec(self._program.nodes[node].op).kind is OpKind.VIEW
-        return view and not self._dag.consumers[node] & ~mask and not self.returned >> node & 1
+        return view and not self.dag.consumers[node] & ~mask and not self.returned >> node & 1
 
     def _is_source(self, node: int) -> bool:
         return spec(self._program.nodes[node].op).kind is OpKind.SOURCE
 
     def _is_absorbed(self, node: int) -> bool:
         view = spec(self._program.nodes[node].op).kind is OpKind.VIEW
-        return self._is_source(node) or (view and node in self.constant)
+        in_place = view or self._widens_bytes(node)
+        return self._is_source(node) or (in_place and node in self.constant)
+
+    def _widens_bytes(self, node: int) -> bool:
+        """Whether integers of 8 bits, such as quantised weights, become floats: kernels do so as
+        they read them, a quarter of what the floats would be."""
+        cast = self._program.nodes[node]
+        if cast.op != "cast" or not self._widening:
+            return False
+        before, after = (self._program.type_of(v) for v in (cast.inputs[0], cast.output))
+        return before.dtype in (DType.I8, DType.U8) and after.dtype.is_float

@@ -12,9 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernel_gen.errors import InvalidInput, Refusal
+from kernel_gen.fusion.lower import lower
+from kernel_gen.fusion.region import make_group
+from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import InputKind
 from kernel_gen.ir.loopnest import LoopNest
 from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.ir.types import TensorType
 from kernel_gen.runtime.build import Compiler
 from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.plan import Artifact
@@ -110,6 +115,32 @@ def test_narrow_weights_are_read_where_they_lie(bench: Bench, stored: DType) -> 
         joined = sections(Case(m, n, k, stored=stored), buffers=2, joint=True)
         checks.append(Check(joined, bench.seed(joined, right="dot", element="wide")))
     bench.check_all(checks)
+
+
+@pytest.mark.parametrize("stored", [DType.I8, DType.U8])
+@pytest.mark.parametrize("computed", [DType.F32, DType.BF16])
+def test_bytes_are_widened_where_they_are_multiplied(
+    bench: Bench, stored: DType, computed: DType
+) -> None:
+    """Quantised weights, by way of bf16 or not, in place and packed."""
+    checks = []
+    for m, n, k in ((1, 37, 81), (3, 50, 17)):
+        nest = _of_bytes(m, n, k, stored, computed)
+        for right in ("dot", "load"):
+            checks.append(Check(nest, bench.seed(nest, right=right)))
+    bench.check_all(checks)
+
+
+def _of_bytes(m: int, n: int, k: int, stored: DType, computed: DType) -> LoopNest:
+    b = GraphBuilder()
+    x = b.input(TensorType(computed, (m, k)))
+    w = b.input(TensorType(stored, (n, k)), kind=InputKind.PARAMETER)
+    scale = b.input(TensorType(computed, (n,)), kind=InputKind.PARAMETER)
+    b.output(b.op("mul", b.op("linear", x, b.op("cast", w, dtype=str(computed))), scale))
+    graph = b.build()
+    lowered = lower(graph, make_group(graph, range(len(graph.nodes))))
+    assert not isinstance(lowered, Refusal), lowered
+    return lowered.nest
 
 
 def test_empty_extents(bench: Bench) -> None:

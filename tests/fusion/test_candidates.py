@@ -15,8 +15,11 @@ from kernel_gen.fusion.candidates import Constraints, Limits, candidates
 from kernel_gen.fusion.lower import lower
 from kernel_gen.fusion.rules import load_rules
 from kernel_gen.ir.builder import GraphBuilder
+from kernel_gen.ir.dtype import DType
+from kernel_gen.ir.graph import InputKind
 from kernel_gen.ir.loopnest import BufferRole, Contract
 from kernel_gen.ir.target import DeviceKind, Target
+from kernel_gen.ir.types import TensorType
 
 TARGET = Target(DeviceKind.CPU, "x86-f1m1", "x86-64-v4", cores=2, vector_bytes=64)
 
@@ -307,3 +310,15 @@ def test_numbers_that_ops_read_take_no_room_of_a_group() -> None:
         value = b.op("mul", value, b.op("full", shape=(), dtype="f32", value=1.5 + number))
     b.output(value)
     assert max(map(len, node_sets(found(b.build())))) == 40
+
+
+def test_quantised_weights_are_read_as_they_are_stored() -> None:
+    b = GraphBuilder()
+    x = b.input(tensor(4, 16))
+    weight = b.input(TensorType(DType.I8, (6, 16)), kind=InputKind.PARAMETER)
+    b.output(b.op("relu", b.op("linear", x, b.op("cast", weight, dtype="f32"))))
+    result = found(b.build())
+    assert {(0, 1), (0, 1, 2)} <= node_sets(result)
+    for candidate in result.groups:
+        if 1 in candidate.group.nodes:
+            assert weight in candidate.group.inputs

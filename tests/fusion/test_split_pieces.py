@@ -67,3 +67,18 @@ def test_argmax_over_pieces_and_a_softmax_across_them():
     b = GraphBuilder()
     b.output(b.op("softmax", joined(b, (4, 4)), dim=1))
     assert "where" not in ops(check(b.build()).nest)
+
+
+def test_values_side_by_side_are_stored_with_steps() -> None:
+    """Rotary of neighbouring pairs: a stack, whose axis a reshape has merged."""
+    b = GraphBuilder()
+    x, cos, sin = b.input(tensor(5, 8)), b.input(tensor(5, 4)), b.input(tensor(5, 4))
+    even, odd = (b.op("slice", x, dim=1, start=s, stop=7 + s, step=2) for s in (0, 1))
+    first = b.op("sub", b.op("mul", even, cos), b.op("mul", odd, sin))
+    second = b.op("add", b.op("mul", even, sin), b.op("mul", odd, cos))
+    pairs = [b.op("reshape", part, shape=(5, 4, 1)) for part in (first, second)]
+    b.output(b.op("reshape", b.op("concat", *pairs, dim=2), shape=(5, 8)))
+    nest = check(b.build()).nest
+    assert len(nest.stores) == 2
+    assert "where" not in ops(nest)
+    assert sum(isinstance(s, Load) for s in nest.statements) == 4

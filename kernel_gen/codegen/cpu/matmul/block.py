@@ -19,6 +19,7 @@ from kernel_gen.codegen.cpu.matmul.inputs import Inputs
 from kernel_gen.codegen.cpu.matmul.runs import runs_of
 from kernel_gen.codegen.cpu.matmul.text import split_axes
 from kernel_gen.codegen.cpu.matmul.tiling import Operand
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C
 
 LINE = 64  # bytes that one prefetch brings
 
@@ -170,9 +171,10 @@ static void {self.inputs.symbol}_block(const gaf_kernel_args *args, int &status,
         else:
             at = [f"{d.offset} + n0 - col_shift + kb * {d.step}ll" for d in self.inputs.right]
         places = [f"right[{section}] + {text}" for section, text in enumerate(at)]
-        if self.inputs.right is not None and self.inputs.right[0].stored is not None:
-            s, stored = self.inputs.scalar, "(const unsigned short *)right"
-            places = [f"(const {s} *)({stored}[{n}] + {text})" for n, text in enumerate(at)]
+        stored = self.inputs.right[0].stored if self.inputs.right is not None else None
+        if stored is not None:
+            s, kept = self.inputs.scalar, f"(const {SCALAR_C[stored]} *)right"
+            places = [f"(const {s} *)({kept}[{n}] + {text})" for n, text in enumerate(at)]
         return "\n".join(
             f"{indent}const {self.inputs.scalar} *const panel{section} = {place};"
             for section, place in enumerate(places)

@@ -34,7 +34,7 @@ class DotKernel:
     tile_ld: int
     lda: int
     ldb: int
-    stored: DType | None = None  # B's narrow floats, widened as they are read; None: as summed
+    stored: DType | None = None  # of B, widened as it is read; None: as summed
 
     @property
     def group(self) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kernel_gen.codegen.cpu.unit import Unit
 from kernel_gen.codegen.cpu.vectors.stored import widened
-from kernel_gen.codegen.cpu.vectors.types import Lanes, vector_type
-from kernel_gen.codegen.cpu.vectors.widths import from_i32
+from kernel_gen.codegen.cpu.vectors.types import SCALAR_C, Lanes, vector_type
+from kernel_gen.codegen.cpu.vectors.widths import from_i32, to_i32
 from kernel_gen.ir.dtype import DType
 
 _X86 = {"float": ("vfmadd231ps", 4), "double": ("vfmadd231pd", 8)}
@@ -56,9 +56,13 @@ def widened_name(stored: DType, lanes: int) -> str:
 
 
 def read_widened(unit: Unit, stored: DType, lanes: int) -> str:
-    """`vector f(const u16 *p)`: narrow floats as fp32."""
+    """`vector f(const stored *p)`: narrow floats, or integers of 8 bits, as fp32."""
     kept, result = vector_type(unit, stored, lanes), vector_type(unit, DType.F32, lanes)
     name = widened_name(stored, lanes)
-    value = widened(unit, stored, Lanes(lanes), f"*(const {kept}u *)p")
+    value = f"*(const {kept}u *)p"
+    if stored.is_float:
+        value = widened(unit, stored, Lanes(lanes), value)
+    else:
+        value = f"__builtin_convertvector({to_i32(unit, stored, lanes, value)}, {result})"
     head = f"static inline __attribute__((always_inline)) {result} {name}"
-    return unit.helper(name, f"{head}(const unsigned short *p) {{ return {value}; }}")
+    return unit.helper(name, f"{head}(const {SCALAR_C[stored]} *p) {{ return {value}; }}")

@@ -23,7 +23,7 @@ class Direct:
     offset: str
     line_stride: int
     step: int
-    stored: DType | None = None  # narrow floats, widened where they are multiplied
+    stored: DType | None = None  # narrow floats or bytes, widened where they are multiplied
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,32 @@ def right_in_place(problem: Problem, mode: Operand) -> tuple[Direct, ...] | None
 
 def _section_in_place(problem: Problem, number: int, mode: Operand) -> Direct | None:
     root = problem.section(number).rhs
-    load = plain_load(problem.nest, root)
+    whole = _bytes_of(problem, root) if mode is Operand.DOT else None
+    load = plain_load(problem.nest, root if whole is None else whole)
     if load is None:
         return None
-    stored = _narrow(problem, root) if mode is Operand.DOT else None
+    stored = _stored(problem, root, whole) if mode is Operand.DOT else None
     if stored is None and not _stored_as_summed(problem, load):
         return None
     found = _direct(load, problem.cols[-1:], problem.depth)
     return replace(found, stored=stored) if found else None
+
+
+def _bytes_of(problem: Problem, position: int) -> int | None:
+    """The load of 8-bit integers that casts make floats of, all of which hold each of them."""
+    statements = problem.nest.statements
+    statement = statements[position]
+    while isinstance(statement, Compute) and statement.op == "cast" and statement.dtype.is_float:
+        (position,) = statement.args
+        statement = statements[position]
+    return position if statement.dtype in (DType.I8, DType.U8) else None
+
+
+def _stored(problem: Problem, root: int, whole: int | None) -> DType | None:
+    """The narrow type of an operand's elements, which are widened as they are read."""
+    if whole is None:
+        return _narrow(problem, root)
+    return problem.nest.statements[whole].dtype if problem.product.dtype is DType.F32 else None
 
 
 def _stored_as_summed(problem: Problem, load: Load) -> bool:
