@@ -16,15 +16,16 @@ from kernel_gen.ir.arrays import array_bytes
 from kernel_gen.ir.graph import Constant, Graph
 from kernel_gen.ir.ops import OpKind, spec
 
+_MOST_BYTES = 256 << 20  # of what is computed on the way: a file may name any extents
 _FOLDED = (OpKind.FRAMEWORK, OpKind.REDUCTION)
 
 
 def fold_constants(graph: Graph) -> Graph:
     """Replaces deterministic framework nodes and reductions without inputs among their sources by
     constants, as far as a graph may hold these."""
-    constant = _constant_nodes(graph)
+    constant = [] if graph.symbols else _constant_nodes(graph)
     wanted = [i for i in constant if spec(graph.nodes[i].op).kind in _FOLDED]
-    if not wanted or graph.symbols:
+    if not wanted:
         return graph
     env = {item.value: constant_tensor(item, graph.type_of(item.value)) for item in graph.constants}
     with torch.no_grad():
@@ -47,11 +48,13 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _constant_nodes(graph: Graph) -> list[int]:
-    """Nodes that depend on no input and draw no random numbers."""
+    """Nodes that depend on no input, draw no random numbers and give no huge results."""
     known = {item.value for item in graph.constants}
     found: list[int] = []
     for i, node in enumerate(graph.nodes):
-        if node.attr("code") != "random" and all(value in known for value in node.inputs):
+        if node.attr("code") == "random" or any(value not in known for value in node.inputs):
+            continue
+        if sum(graph.type_of(v).nbytes for v in node.outputs) <= _MOST_BYTES:
             known.update(node.outputs)
             found.append(i)
     return found

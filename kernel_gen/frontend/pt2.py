@@ -10,7 +10,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from torch._export.serde.serialize import (
     deserialize_scalar_type,
 )
 
-from kernel_gen.errors import InvalidInput, UnsupportedModel
+from kernel_gen.errors import GafError, InvalidInput, UnsupportedModel
 
 MAX_PROGRAM_BYTES = 64 << 20
 MAX_FILES = 100_000
@@ -37,6 +39,12 @@ _TARGET = re.compile(
 _EXPRESSION = re.compile(
     r"(?:Symbol\('[su]\d+'(?:, [a-z_]+=(?:True|False))*\)|(?:Integer\()?-?\d{1,19}"
     r"|(?:Add|Mul|Max|Min|FloorDiv|CleanDiv|Mod)\(|[), ])+\Z"
+)
+# What zipfile and readers of the JSON raise of altered bytes: names that are no UTF-8, other
+# methods of compression, passwords, values of other types.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError),
+    *(SerializeError, LookupError, TypeError, ValueError, AttributeError, OverflowError),
 )
 _CONTAINERS = ("builtins.tuple", "builtins.list", "builtins.dict", None)
 _MODEL = re.compile(r"(?:[^/]+/)?models/([^/]+)\.json\Z")
@@ -55,7 +63,9 @@ def read_pt2(source: str | Path | bytes, *, weights: bool = True) -> torch.expor
             return _read(archive, weights)
     except OSError as error:
         raise InvalidInput(f"{source!r}: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, SerializeError, json.JSONDecodeError, KeyError) as error:
+    except GafError:
+        raise
+    except _DAMAGE as error:
         name = "these bytes" if isinstance(source, bytes) else str(source)
         raise InvalidInput(
             f"{name} is no valid .pt2 archive: {type(error).__name__}: {error}"
@@ -193,6 +203,8 @@ def _tensors(
 def _raw(archive: zipfile.ZipFile, path: str, meta: Mapping[str, Any]) -> torch.Tensor:
     dtype = deserialize_scalar_type(schema.ScalarType(meta["dtype"]))
     content = bytearray(archive.read(path))
+    if len(content) % dtype.itemsize:
+        raise InvalidInput(f"{path}: {len(content)} bytes are no tensor of {dtype}")
     return torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
 
 

@@ -268,6 +268,11 @@ def test_constant_framework_nodes_are_folded() -> None:
     assert len(captured.graph.constants) == 1
 
 
+def test_constants_of_any_extents_are_not_computed() -> None:
+    graph = capture(lambda x: x + torch.zeros(1 << 20, 1 << 20).max(), (X,)).graph
+    assert [node.op for node in graph.nodes] == ["full", "amax", "add"]
+
+
 def test_grad_modes_and_autocast_are_read_through() -> None:
     module = nn.Linear(5, 3)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernel_gen.errors import InvalidInput, UnsupportedModel
+from kernel_gen.errors import GafError, InvalidInput, UnsupportedModel
 from kernel_gen.frontend import capture
 from kernel_gen.frontend.exporting import as_module
 from kernel_gen.frontend.files import of_program, read_model
@@ -70,17 +72,23 @@ def test_structure_is_read_without_weights(model: _Model) -> None:
 Edit = Callable[[dict[str, Any]], None]
 
 
-def _edited(content: bytes, edit: Edit) -> bytes:
-    """The archive with its program changed."""
+def _edited(content: bytes, edit: Edit, file: str = "models/model.json") -> bytes:
+    """The archive with its program, or another of its JSON files, changed."""
+
+    def edited(data: bytes) -> bytes:
+        value = json.loads(data)
+        edit(value)
+        return json.dumps(value).encode()
+
+    return _replaced(content, file, edited)
+
+
+def _replaced(content: bytes, file: str, replace: Callable[[bytes], bytes]) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
             data = old.read(name)
-            if name.endswith("models/model.json"):
-                program = json.loads(data)
-                edit(program)
-                data = json.dumps(program).encode()
-            new.writestr(name, data)
+            new.writestr(name, replace(data) if name.endswith(file) else data)
     return target.getvalue()
 
 
@@ -127,15 +135,13 @@ def test_programs_that_reach_further_are_refused(model: _Model, edit: Edit) -> N
 @pytest.mark.filterwarnings("ignore")
 def test_pickled_tensors_are_refused(model: _Model) -> None:
     content = _archive(model, torch.randn(6, 4))
-    target = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as new:
-        for name in old.namelist():
-            data = old.read(name)
-            if name.endswith("weights_config.json"):
-                data = data.replace(b'"use_pickle": false', b'"use_pickle": true')
-            new.writestr(name, data)
+    pickled = _replaced(
+        content,
+        "weights_config.json",
+        lambda data: data.replace(b'"use_pickle": false', b'"use_pickle": true'),
+    )
     with pytest.raises(UnsupportedModel, match="pickle"):
-        read_pt2(target.getvalue())
+        read_pt2(pickled)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -150,6 +156,38 @@ def test_damaged_archives(model: _Model, tmp_path: Path) -> None:
     for bad in (b"", content[:200], empty.getvalue(), _edited(content, without_nodes)):
         with pytest.raises(InvalidInput):
             read_pt2(bad)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_flipped_bytes_are_refused_or_read(model: _Model) -> None:
+    """In the archive's own records; any other error fails the test."""
+    content = _archive(model, torch.randn(6, 4))
+    listing = content.index(b"PK\x01\x02")
+    chance = random.Random(2)
+    for _ in range(40):
+        altered = bytearray(content)
+        altered[chance.randrange(listing, len(content))] = chance.randrange(256)
+        with contextlib.suppress(GafError):
+            read_pt2(bytes(altered))
+
+
+def _odd_extent(config: dict[str, Any]) -> None:
+    next(iter(config["config"].values()))["tensor_meta"]["sizes"][0]["as_int"] = []
+
+
+def _other_type(config: dict[str, Any]) -> None:
+    next(iter(config["config"].values()))["tensor_meta"]["dtype"] = 99
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("edit", [_odd_extent, _other_type])
+def test_a_list_of_tensors_that_is_none_is_refused(model: _Model, edit: Edit) -> None:
+    content = _archive(model, torch.randn(6, 4))
+    with pytest.raises(InvalidInput):
+        read_pt2(_edited(content, edit, "model_weights_config.json"))
+    short = _replaced(content, "weight_0", lambda stored: stored[:-1])
+    with pytest.raises(InvalidInput, match="are no tensor of"):
+        read_pt2(short)
 
 
 def _traced(model: nn.Module) -> Any:
