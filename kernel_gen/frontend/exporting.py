@@ -6,7 +6,6 @@ import functools
 import inspect
 import logging
 import re
-import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
+from kernel_gen.frontend.caches import register_caches
 from kernel_gen.frontend.own_writes import ARGUMENTS, noticed_writes
 from kernel_gen.frontend.script import ScriptMirror, unscripted
 from kernel_gen.frontend.tensor_lists import call_for_each
@@ -95,7 +95,7 @@ def export(
     dynamic_shapes: Any = None,
 ) -> torch.export.ExportedProgram:
     """The module as an exported program; raises UnsupportedModel with torch's reason."""
-    _register_caches()
+    register_caches()
     args, kwargs = _apart_from(module, args, kwargs)
     if isinstance(module, ScriptMirror):
         module = unscripted(module, args, kwargs)
@@ -141,19 +141,6 @@ def _refuse_writes(name: str, written: set[str]) -> None:
             f"{name} changes its attributes when it runs, which a plan would not do: "
             f"{', '.join(sorted(written)[:5])}. Hold such state in buffers"
         )
-
-
-def _register_caches() -> None:
-    """Lets the key-value caches of `transformers` pass as results, by that library's own means."""
-    caches = sys.modules.get("transformers.cache_utils")
-    if caches is None or getattr(caches, "DynamicCache", None) in pytree.SUPPORTED_NODES:
-        return
-    try:
-        from transformers.integrations.executorch import register_dynamic_cache_export_support
-    except ImportError:
-        return  # a version without it: such results are then reported as unsupported
-    register: Callable[[], None] = register_dynamic_cache_export_support
-    register()
 
 
 def _first_lines(message: str, limit: int = 600) -> str:
