@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import socket
 import sys
@@ -25,7 +24,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from db.store import Store
 from kernel_gen.codec import from_json
@@ -45,12 +43,11 @@ from tuner.devices.device import Device
 from tuner.devices.ray_runtime import ray_runtime
 from tuner.driver import stop_on_signals
 from tuner.job_runner import JobRunner
+from tuner.own_jobs import OwnJobs
 from tuner.store_archive import OnEvent
 
 _JOIN_SECONDS = 0.3
-_STOP_SECONDS = 0.2  # within which a stop is written down
 EXIT_INVALID, EXIT_UNAVAILABLE, EXIT_FAILED, EXIT_CANCELLED = 2, 3, 4, 130
-log = logging.getLogger(__name__)
 
 
 class LocalSearch:
@@ -65,14 +62,14 @@ class LocalSearch:
     def run(self, graph: Graph, request: JobRequest) -> Job:
         """The job in its final state; a done one's plan is in the cache."""
         self._store.graphs.put(graph)
-        with _OwnJobs(self._store, self._owner, self._stop) as own:
+        with OwnJobs(self._store, self._owner, self._stop) as own:
             job = self._ended(self._key(graph, request), request, own)
         job = self._store.jobs.get(job.id)
         if job.state is JobState.DONE and job.plan_id is not None:
             self._cache.put(self._store.plans.get(job.plan_id))
         return job
 
-    def _ended(self, key: PlanKey, request: JobRequest, own: _OwnJobs) -> Job:
+    def _ended(self, key: PlanKey, request: JobRequest, own: OwnJobs) -> Job:
         """The request's job when it has ended, or the search is stopped."""
         job = own.create(request, key)
         if job.plan_id is not None and not self._runs_here(job.plan_id):
@@ -133,54 +130,6 @@ class LocalSearch:
         if latest is not None:
             self._on_event("progress", json.loads(latest.data))
         self._stop.wait(_JOIN_SECONDS)
-
-
-class _OwnJobs:
-    """The jobs that a search has made. Nobody waits for them without it, so those that have not
-    ended are cancelled with it: by a mark in the store as soon as `stop` is set, which holds even
-    where this process is killed before it is done, and at the latest when the block is left."""
-
-    def __init__(self, store: Store, owner: str, stop: threading.Event) -> None:
-        self._store, self._owner, self._stop = store, owner, stop
-        self._ids: list[str] = []
-        self._left = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> _OwnJobs:
-        self._watcher.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._left.set()
-        self._watcher.join()
-        self._cancel()
-
-    def create(self, request: JobRequest, key: PlanKey) -> Job:
-        """The job in flight for `key`, which may be another's, or a new one."""
-        created = self._store.jobs.create(request, key)
-        if created.created:
-            self._ids.append(created.job.id)
-        return created.job
-
-    def _watch(self) -> None:
-        while not self._left.is_set():
-            if self._stop.wait(_STOP_SECONDS):
-                self._cancel()
-                return
-
-    def _cancel(self) -> None:
-        try:
-            for job_id in tuple(self._ids):
-                self._store.jobs.cancel(job_id)
-            if self._left.is_set():
-                self._store.queue.lose(self._owner)  # held still where an exception cut the work
-        except Unavailable as error:
-            log.warning("a search that ends here may wait in the store on: %s", error)
 
 
 class _Cancelled(Exception):

@@ -26,6 +26,7 @@ from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
 from tests.tuner.tuner_jobs import add_relu_graph
 from tuner import local
+from tuner.own_jobs import OwnJobs
 
 Search = Callable[..., tuple[int, str]]
 
@@ -218,7 +219,7 @@ def test_a_stop_is_stored_at_once_and_leaves_the_jobs_of_others_alone(tmp_path: 
     stop = threading.Event()
     with Store(f"sqlite:///{tmp_path}/store.db") as store:
         store.graphs.put(graph)
-        with local._OwnJobs(store, "me", stop) as own:
+        with OwnJobs(store, "me", stop) as own:
             mine = own.create(request, key)
             assert store.queue.claim("me", job_id=mine.id) is not None
             stop.set()
@@ -228,6 +229,6 @@ def test_a_stop_is_stored_at_once_and_leaves_the_jobs_of_others_alone(tmp_path: 
                 time.sleep(0.02)
         assert store.jobs.get(mine.id).state is JobState.CANCELLED
         theirs = store.jobs.create(request, key).job
-        with local._OwnJobs(store, "me", stop) as own:
+        with OwnJobs(store, "me", stop) as own:
             assert own.create(request, key).id == theirs.id
         assert store.jobs.get(theirs.id).state is JobState.QUEUED
