@@ -56,6 +56,7 @@ _RULES = {
     "operand_overlap": ("operand-overlap", "in part"),
     "compare_count": ("compare-count", "100 elements"),
     "unsupported_type": ("unsupported-type", "int32_t"),
+    "round_mode": ("round-mode", "float to int32_t"),
     "atomic_type": ("atomic-type", "half"),
     "repeat_limit": ("repeat-limit", "256 repeats"),
     "mask_limit": ("mask-limit", "64 of a repeat"),

@@ -292,6 +292,13 @@ ENTRY(unsupported_type)
     in.pipe.InitBuffer(bits, 64);
     CompareScalar(bits.Get<uint8_t>(), in.tensor.ReinterpretCast<int32_t>(), 0, CMPMODE::GT, 64);
 }
+ENTRY(round_mode)
+{
+    Loaded in(x);
+    Vec whole;
+    in.pipe.InitBuffer(whole, 256);
+    Cast(whole.Get<int32_t>(), in.tensor, RoundMode::CAST_NONE, 64);
+}
 ENTRY(atomic_type)
 {
     Loaded in(x);

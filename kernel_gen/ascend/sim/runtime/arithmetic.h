@@ -24,5 +24,6 @@ void Narrow(const float *from, uint16_t *to, uint64_t n);
 // Conversion with a rounding mode (RoundMode of the public API). False: no such conversion.
 bool ConvertLanes(Type dst_type, Type src_type, void *dst, const void *src, uint64_t n, int round);
 bool CanConvert(Type dst, Type src);
+bool CanRound(Type dst, Type src, int round);
 
 }  // namespace gafsim

@@ -188,6 +188,28 @@ bool CanConvert(Type dst, Type src)
     }
 }
 
+// Which rounding a conversion takes. CAST_NONE stands for one that loses nothing, or rounds to nearest
+// even; those that never lose take no other, those to whole numbers or bf16 need one.
+bool CanRound(Type dst, Type src, int round)
+{
+    using T = Type;
+    const bool none = round == kNone;
+    if (round == kOdd) {
+        return src == T::F32 && dst == T::F16;
+    }
+    switch (src) {
+        case T::I8:
+        case T::U8: return none;
+        case T::I16: return none || dst == T::F16;
+        case T::F16: return dst == T::F32 ? none : (!none || dst == T::I8 || dst == T::U8);
+        case T::BF16: return none == (dst == T::F32);
+        case T::I32: return none || dst == T::F32;
+        case T::F32: return !none || dst == T::F16;
+        case T::I64: return none == (dst == T::I32);
+        default: return false;
+    }
+}
+
 bool ConvertLanes(Type dst_type, Type src_type, void *dst, const void *src, uint64_t n, int round)
 {
     if (!CanConvert(dst_type, src_type)) {

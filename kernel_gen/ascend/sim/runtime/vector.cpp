@@ -110,6 +110,12 @@ void Elementwise(const Vector &v, Where where)
                         NameOf(v.dst.type)));
         return;
     }
+    if (v.op == Op::Cast && !CanRound(v.dst.type, v.src[0].type, v.variant)) {
+        sim.Fail("round-mode", where,
+                 Format("Cast: no round mode %d from %s to %s", v.variant, NameOf(v.src[0].type),
+                        NameOf(v.dst.type)));
+        return;
+    }
     const uint32_t widest = WidestOf(v);
     if (!ValidLanes(v, widest, where)) {
         return;
