@@ -97,14 +97,21 @@ def split_over_threads(scope: Scope, parts: list[Part], stem: str = "t") -> Scop
     loop = scope.open(
         f"for (gaf_i64 {stem} = {stem}n * tid / nt; {stem} < {stem}n * (tid + 1) / nt; {stem}++) {{"
     )
-    rest = stem
+    loop.axes.update(unravelled(loop, parts, stem, stem))
+    return loop
+
+
+def unravelled(scope: Scope, parts: list[Part], flat: str, stem: str) -> dict[str, Binding]:
+    """The place along each part of step `flat` of their product; names begin with `stem`."""
+    found: dict[str, Binding] = {}
+    rest = flat
     for position, part in reversed(list(enumerate(parts))):
         name = f"{stem}{position}"
         here = f"{rest} % ({part.count})" if position else rest
         scaled = f"({here}) * {part.step}" if part.step != 1 else here
-        loop.add(f"const gaf_i64 {name} = {scaled};")
-        loop.axes[part.axis] = Binding(name)
+        scope.add(f"const gaf_i64 {name} = {scaled};")
+        found[part.axis] = Binding(name)
         if position:
-            rest = f"({rest}) / ({part.count})" if rest == stem else f"{rest} / ({part.count})"
+            rest = f"({rest}) / ({part.count})" if rest == flat else f"{rest} / ({part.count})"
             rest = f"({rest})"
-    return loop
+    return found

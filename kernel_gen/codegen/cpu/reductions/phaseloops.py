@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kernel_gen.codegen.cpu.frame import Part, split_over_threads
 from kernel_gen.codegen.cpu.reductions.rows import RowEmitter
+from kernel_gen.codegen.cpu.reductions.skewed import emit_skewed
 from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.flat.linear import FlatNest
 
@@ -14,6 +15,9 @@ _ENOUGH_TASKS = 64  # rows beyond which further outer axes become plain loops in
 
 def emit_phase(rows: RowEmitter, root: Scope) -> None:
     """The phase's loops, from the function scope inwards."""
+    if rows.config.skew:
+        emit_skewed(rows, root)
+        return
     nest, phase, config = rows.nest, rows.phase, rows.config
     blocked = _blocked_axis(rows)
     step = rows.lanes * config.units if rows.row_vector else config.units

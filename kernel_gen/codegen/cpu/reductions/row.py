@@ -30,6 +30,7 @@ from kernel_gen.codegen.cpu.reductions.rowspace import (
     streamed,
     unrolls,
 )
+from kernel_gen.codegen.cpu.reductions.skewed import skewable
 from kernel_gen.codegen.cpu.reductions.staged_kernel import staged_kernel
 from kernel_gen.codegen.cpu.reductions.staging import StagedPhase
 from kernel_gen.codegen.cpu.vectors.types import Lanes
@@ -41,6 +42,8 @@ from kernel_gen.ir.target import Target
 from kernel_gen.schedule.schedule import Choice, Parameter, Point, Schedule, Space
 from kernel_gen.schedule.words import choice, decisions
 
+_MANY_ROWS = 64  # beside which the first and last rows that are done twice are few
+_WIDEST = 8  # bytes of a kept element
 _SHORT_ROW = 64  # elements; below, a vector of rows may beat vectors along rows
 
 
@@ -74,6 +77,9 @@ class RowTemplate:
         phase = staged.phase
         return by_contiguity(staged.nest.accesses(), phase.outer if self.columns else phase.inner)
 
+    def _skews(self, staged: StagedPhase) -> bool:
+        return not self.columns and skewable(staged.nest, staged.phase)
+
     def space(self, nest: LoopNest, target: Target) -> Space:
         refused = self.refuse(nest, target)
         if refused is not None:
@@ -89,6 +95,7 @@ class RowTemplate:
             Parameter("rows", units),
             Parameter("ahead", (0,) if self.columns else AHEAD),
             Parameter("stream", stream_choices(prepared(nest)[0])),
+            Parameter("skew", (0, 1) if self._skews(staged) else (0,)),
             Parameter("threads", ("one", "all", "split")),
             *((Parameter("passes", passes),) if passes else ()),
         )
@@ -110,6 +117,7 @@ class RowTemplate:
             "rows": 4 if self.columns else 1,
             "ahead": 0 if self.columns or few else first_ahead(staged.nest, target),
             "stream": 0,
+            "skew": int(self._skews(staged) and _lags(staged, target)),
             "threads": "split" if few and threads == "all" else threads,
         }
         others: list[dict[str, Choice]] = []
@@ -117,8 +125,9 @@ class RowTemplate:
             beside = target.vector_bytes if self.columns else 1  # four vectors of float32
             best["passes"] = first_passes(staged, target, beside)
             others = [{**best, "passes": n} for n in parameters[-1].choices if n != best["passes"]]
-        lean = {**best, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
-        points = [best, *others, {**best, "stream": 1}, lean]
+        lean = {**best, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0, "skew": 0}
+        past = [{**best, "stream": 1, "skew": s} for s in dict.fromkeys((best["skew"], 0))]
+        points = [best, *others, *past, lean]
         return tuple(tuple(p.items()) for p in points)
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
@@ -127,6 +136,10 @@ class RowTemplate:
         units = int(str(point["rows"]))
         if not self.columns and units not in _divisors(staged):
             return Refusal("rows-do-not-divide", f"{units} rows do not divide the outer extent")
+        skew = point.get("skew", 0)
+        if skew and (units > 1 or point["threads"] == "split" or not self._skews(staged)):
+            return Refusal("no-skew", "rows side by side, shared or of one stage do not lag")
+        units = len(staged.phase.stages) if skew else units
         kept = kept_in(staged, str(point["keep"]), str(point["axis"]))
         return refuse_kept(staged, kept, units) or Schedule(self.name, decisions(point))
 
@@ -144,6 +157,7 @@ class RowTemplate:
                 unroll=int(str(choice(schedule, "unroll"))),
                 split=threads == "split",
                 ahead=int(str(choice(schedule, "ahead"))),
+                skew=bool(schedule.find("skew") and choice(schedule, "skew")),
                 kept=kept_in(staged, str(choice(schedule, "keep")), axis),
             )
             return config, lanes_for(staged, target, axis)
@@ -174,6 +188,15 @@ def _rows(staged: StagedPhase) -> float:
     if not is_static(staged.nest, staged.phase.outer):
         return math.inf
     return math.prod(static_extents(staged.nest, staged.phase.outer))
+
+
+def _lags(staged: StagedPhase, target: Target) -> bool:
+    """Whether stages lag at first: many rows, of which one for each stage fits half the cache, and
+    registers for the constants of all stages (with AVX2's 16, a softmax or norm becomes slower)."""
+    inner, depth = staged.phase.inner, len(staged.phase.stages)
+    nbytes = depth * _WIDEST * math.prod(static_extents(staged.nest, inner))
+    short = is_static(staged.nest, inner) and 2 * nbytes <= target.l2_bytes
+    return short and target.vector_bytes == 64 and _rows(staged) >= _MANY_ROWS
 
 
 def _divisors(staged: StagedPhase) -> tuple[Choice, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_gen.codegen.cpu.reductions.accumulators import StageAccumulators
 from kernel_gen.codegen.cpu.reductions.ahead import fetch_ahead
@@ -25,18 +25,29 @@ _FIRST_STEPS = 8  # the first block, where later ones build on it
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
-    """One walk over the inner axes: whose rows, which stage, into which accumulators.
-
-    `flush` is (position in `axes`, steps of that axis per block) where long sums go in blocks.
-    """
+class StageWalk:
+    """What a stage does in a walk over the inner axes: for whose rows, into which accumulators."""
 
     units: list[RowUnit]
     stage: Stage
     number: int
     sums: StageAccumulators
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One walk over the inner axes, by one stage or by several, each for rows of its own.
+
+    `flush` is (position in `axes`, steps of that axis per block) where long sums go in blocks.
+    """
+
+    stages: tuple[StageWalk, ...]
     axes: tuple[str, ...]
     flush: tuple[int, int] | None
+
+    @property
+    def begins_small(self) -> bool:
+        return any(s.sums.begins_small for s in self.stages)
 
 
 class RowEmitter:
@@ -58,6 +69,9 @@ class RowEmitter:
         self.ahead = fetch_ahead(
             self.nest, phase, config.vector, config.kept, config.ahead * config.units
         )
+        if config.skew and self.ahead is not None:
+            # stage n works n rows behind the first one
+            self.ahead = replace(self.ahead, rows=self.ahead.rows + self.ahead.stage)
         self.crossing = self._crossing()
 
     def _crossing(self) -> Crossing | None:
@@ -79,16 +93,13 @@ class RowEmitter:
         units = [RowUnit(b, scope.inline(b), n) for n, b in enumerate(bindings)]
         for number, stage in enumerate(self.phase.stages):
             for unit in units:
-                self._prefetch(unit, stage, number)
-            if self.phase.inner and (stage.reduces or stage.stores or stage.crosses):
-                self._walk_stage(scope, units, stage, number)
-            elif stage.reduces:
-                raise InternalError(f"{self.label}: a reduction without axes")
-            self._row_stores(units, stage)
+                self.prepare(unit, stage, number)
+            self.walk(scope, [self.stage_walk(units, stage, number)])
+            self.row_stores(units, stage)
         if self.crossing is not None:
             self.crossing.end_block(scope)
 
-    def _prefetch(self, unit: RowUnit, stage: Stage, number: int) -> None:
+    def prepare(self, unit: RowUnit, stage: Stage, number: int) -> None:
         """Row values that the walk will ask for are computed once, before it."""
         inner = frozenset(self.phase.inner)
         live = self.emitter.live_axes
@@ -97,26 +108,38 @@ class RowEmitter:
             if not live[s] & inner and s not in self.stops:
                 self.emitter.value(s, unit.scope)
 
-    def _walk_stage(self, scope: Scope, units: list[RowUnit], stage: Stage, number: int) -> None:
-        vector = self.inner_vector or self.row_vector
+    def stage_walk(self, units: list[RowUnit], stage: Stage, number: int) -> StageWalk:
+        """A stage's part of a walk, with accumulators of its own."""
+        if stage.reduces and not self.phase.inner:
+            raise InternalError(f"{self.label}: a reduction without axes")
         columns = self.config.unroll if self.inner_vector else 1
-        axes = self.walk_order()
         sums = StageAccumulators(
-            self.emitter, stage, len(units), columns, axes, fold=self.inner_vector, vector=vector
-        )
-        sums.declare(scope)
-        flush = self._flush(axes) if sums.needs_flush else None
-        self._loops(scope, _Walk(units, stage, number, sums, axes, flush), 0)
-        for r in stage.reduces:
-            for unit in units:
-                sums.finish(scope, r, unit.number)
-        if self.config.split and stage.reduces:
-            sums.share(scope, self.scratch, self.label)
-        for r in stage.reduces:
-            for unit in units:
-                unit.scope.define(r, sums.result(unit.scope, r, unit.number))
+            self.emitter, stage, len(units), columns, self.walk_order(), fold=self.inner_vector,
+            vector=self.inner_vector or self.row_vector,
+        )  # fmt: skip
+        return StageWalk(units, stage, number, sums)
 
-    def _row_stores(self, units: list[RowUnit], stage: Stage) -> None:
+    def walk(self, scope: Scope, stages: list[StageWalk]) -> None:
+        """One walk over the inner axes; what is reduced in it is then known to the rows' scopes."""
+        busy = [s for s in stages if s.stage.reduces or s.stage.stores or s.stage.crosses]
+        if not self.phase.inner or not busy:
+            return
+        axes = self.walk_order()
+        for s in busy:
+            s.sums.declare(scope)
+        flush = self._flush(axes) if any(s.sums.needs_flush for s in busy) else None
+        self._loops(scope, _Walk(tuple(busy), axes, flush), 0)
+        for s in busy:
+            for r in s.stage.reduces:
+                for unit in s.units:
+                    s.sums.finish(scope, r, unit.number)
+            if self.config.split and s.stage.reduces:
+                s.sums.share(scope, self.scratch, self.label)
+            for r in s.stage.reduces:
+                for unit in s.units:
+                    unit.scope.define(r, s.sums.result(unit.scope, r, unit.number))
+
+    def row_stores(self, units: list[RowUnit], stage: Stage) -> None:
         for unit in units if stage.row_stores else ():
             scope = unit.scope.open("if (tid == 0) {") if self.config.split else unit.scope
             for k in stage.row_stores:
@@ -162,13 +185,14 @@ class RowEmitter:
             size = walk.flush[1] * self._step(axis)
             c = self.emitter.fresh("c")
             now, then = str(size), f"{c} += {size}"
-            if walk.sums.begins_small:
+            if walk.begins_small:
                 now, then = f"{c}s", f"{c} += {c}s, {c}s = {size}"
                 first = min(walk.flush[1], _FIRST_STEPS) * self._step(axis)
                 scope.add(f"gaf_i64 {c}s = {first};")
             block = scope.open(f"for (gaf_i64 {c} = {low}; {c} < {high}; {then}) {{")
             block.add(f"const gaf_i64 {c}e = {c} + {now} < {high} ? {c} + {now} : {high};")
-            walk.sums.open_block(block)
+            for s in walk.stages:
+                s.sums.open_block(block)
             low, high = c, f"{c}e"
         if axis == self.config.vector:
             self._vector_axis(block, walk, axis, low, high)
@@ -180,7 +204,8 @@ class RowEmitter:
             self._loops(loop, walk, position + 1)
             loop.close()
         if block is not scope:
-            walk.sums.close_block(block)
+            for s in walk.stages:
+                s.sums.close_block(block)
             block.close()
 
     def _bounds(self, scope: Scope, axis: str, position: int) -> tuple[str, str]:
@@ -222,24 +247,29 @@ class RowEmitter:
                 {a: Binding(f"({j} + {u * self.lanes})" if u else j, True) for a, j in at.items()}
             )
             column.part = part
-            crosses: dict[int, list[Value]] = {r: [] for r in walk.stage.crosses}
-            for unit in walk.units:
-                cell = column.inline(unit.axes)
-                cell.values.update(unit.scope.values)
-                if self.ahead is not None and self.ahead.stage == walk.number:
-                    self.ahead.fetch(self.nest, self.emitter.addresses, cell, u * self.lanes)
-                self._reload(cell, unit, walk.number)
-                for r in walk.stage.reduces:
-                    walk.sums.step(cell, r, unit.number, u)
-                for k in walk.stage.stores:
-                    self.emitter.store(self.nest.stores[k], cell)
-                if self.crossing is not None:
-                    for r, values in crosses.items():
-                        values.append(self.crossing.argument(cell, r))
-                self._save(cell, unit, walk.number)
+            for stage in walk.stages:
+                self._stage_cells(column, stage, u)
+
+    def _stage_cells(self, column: Scope, walk: StageWalk, u: int) -> None:
+        """A stage's part of the body, for vector `u` of each row in flight."""
+        crosses: dict[int, list[Value]] = {r: [] for r in walk.stage.crosses}
+        for unit in walk.units:
+            cell = column.inline(unit.axes)
+            cell.values.update(unit.scope.values)
+            if self.ahead is not None and self.ahead.stage == walk.number:
+                self.ahead.fetch(self.nest, self.emitter.addresses, cell, u * self.lanes)
+            self._reload(cell, unit, walk.number)
+            for r in walk.stage.reduces:
+                walk.sums.step(cell, r, unit.number, u)
+            for k in walk.stage.stores:
+                self.emitter.store(self.nest.stores[k], cell)
             if self.crossing is not None:
                 for r, values in crosses.items():
-                    self.crossing.take(column, r, values, self.position(column)[0])
+                    values.append(self.crossing.argument(cell, r))
+            self._save(cell, unit, walk.number)
+        if self.crossing is not None:
+            for r, values in crosses.items():
+                self.crossing.take(column, r, values, self.position(column)[0])
 
     # ---- kept values ---------------------------------------------------------------------------
 
@@ -270,8 +300,10 @@ class RowEmitter:
         sharing = [k.statement for k in self.config.kept if k.slot == kept.slot]
         step = max(self._bytes(self.nest.statements[s].dtype) for s in sharing)
         row = -(-total * step // 64) * 64
-        base = self.scratch.private(f"{self.label}_keep{kept.slot}", row * self.config.units)
-        return kind, f"(mine + {base + unit.number * row} + {position} * {step})"
+        copies = max(self.config.units, len(self.phase.stages) if self.config.skew else 1)
+        base = self.scratch.private(f"{self.label}_keep{kept.slot}", row * copies)
+        place = f"{base} + {unit.copy} * {row}" if unit.copy else str(base + unit.number * row)
+        return kind, f"(mine + {place} + {position} * {step})"
 
     def _bytes(self, dtype: DType) -> int:
         size = self.emitter.lanes.mask_bytes if dtype is DType.BOOL else dtype.compute.bytes
