@@ -153,7 +153,8 @@ def _seeds(
     flat: FlatNest, axes: tuple[str, ...], target: Target
 ) -> tuple[tuple[tuple[str, Choice], ...], ...]:
     """Along the stores' contiguous axis, in tiles if a read is transposed, by several rows if they
-    read the same; then plainly."""
+    read the same, what is read again by blocks or by single rows (few streams of memory, each as
+    long as it was); then plainly."""
     along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
     plain: dict[str, Choice] = {
         "axis": along, "across": "", "ahead": 0, "block": 4096, "unroll": 2, "rows": 1, "again": 1,
@@ -169,7 +170,7 @@ def _seeds(
     if len(_row_choices(flat, axes)) > 1 and window_axis(flat, along) is not None:
         points.append({**plain, "unroll": 1, "rows": 4})
     if _repeated(flat, along, target) is not None and not in_place_pairs(flat):
-        points.append({**plain, "block": 512, "again": 8})
+        points += [{**plain, "block": 512, "again": 8}, {**plain, "block": 64, "again": 4}]
     return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
 
 

@@ -120,13 +120,16 @@ class RowTemplate:
             "skew": int(self._skews(staged) and _lags(staged, target)),
             "threads": "split" if few and threads == "all" else threads,
         }
+        if best["skew"]:  # several stages side by side need fewer vectors of each
+            best["unroll"] = parameters[2].choices[:2][-1]
         others: list[dict[str, Choice]] = []
         if parameters[-1].name == "passes":
             beside = target.vector_bytes if self.columns else 1  # four vectors of float32
             best["passes"] = first_passes(staged, target, beside)
             others = [{**best, "passes": n} for n in parameters[-1].choices if n != best["passes"]]
         lean = {**best, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0, "skew": 0}
-        past = [{**best, "stream": 1, "skew": s} for s in dict.fromkeys((best["skew"], 0))]
+        apart = {**best, "unroll": parameters[2].choices[-1], "skew": 0}
+        past = [{**p, "stream": 1} for p in ((best, apart) if best["skew"] else (best,))]
         points = [best, *others, *past, lean]
         return tuple(tuple(p.items()) for p in points)
 

@@ -21,6 +21,8 @@ from kernel_gen.ir.types import Dim, Sym
 
 _PLAIN_STEPS = 64  # additions into one accumulator that need no blocks
 _BLOCK_STEPS = 512  # the largest block
+# Copies of a row for stages that lag: loads wait for earlier stores at the same place of a page.
+_PAGE, _APART = 4096, 704
 _FIRST_STEPS = 8  # the first block, where later ones build on it
 
 
@@ -300,7 +302,9 @@ class RowEmitter:
         sharing = [k.statement for k in self.config.kept if k.slot == kept.slot]
         step = max(self._bytes(self.nest.statements[s].dtype) for s in sharing)
         row = -(-total * step // 64) * 64
-        copies = max(self.config.units, len(self.phase.stages) if self.config.skew else 1)
+        copies = self.config.units
+        if self.config.skew:
+            copies, row = len(self.phase.stages), row + (_APART - row) % _PAGE
         base = self.scratch.private(f"{self.label}_keep{kept.slot}", row * copies)
         place = f"{base} + {unit.copy} * {row}" if unit.copy else str(base + unit.number * row)
         return kind, f"(mine + {place} + {position} * {step})"
