@@ -6,12 +6,10 @@ from kernel_gen.fusion.group import FrameworkGroup, FusionPlan
 from kernel_gen.ir.fused_convolution import fused_convolution
 from kernel_gen.ir.graph import Graph
 from kernel_gen.records import Measurement
-from tuner.child.protocol import half_width
+from tuner.child.protocol import half_width, is_disturbed
 from tuner.tasks import computing_nodes
 
 IMPROVED_BELOW = 0.99  # of the baseline's time: less is within the noise of a run
-_DISTURBED_SPREAD = 0.25  # of the median; runs on an idle machine stay below a tenth
-_QUARTILES_FROM = 4  # samples
 
 
 def is_baseline(cover: FusionPlan, program: Graph, graph: Graph) -> bool:
@@ -32,16 +30,9 @@ def times_us(measured: Measurement, baseline: Measurement) -> tuple[float, float
     Such programs only add, but not alike, as each barrier of a parallel op waits for the core that
     they hold: medians told of 0.6 to 10 times for a plan that gains 3.5, least times of 3.5 to 4.2.
     """
-    if _is_disturbed(measured) or _is_disturbed(baseline):
+    if is_disturbed(measured) or is_disturbed(baseline):
         return measured.min_us, baseline.min_us
     return measured.median_us, baseline.median_us
-
-
-def _is_disturbed(measured: Measurement) -> bool:
-    samples = measured.samples_us
-    if len(samples) >= _QUARTILES_FROM:
-        return measured.spread > _DISTURBED_SPREAD
-    return max(samples) - min(samples) > _DISTURBED_SPREAD * measured.median_us
 
 
 def is_improved(cover: FusionPlan, measured: Measurement, baseline: Measurement) -> bool:

@@ -40,6 +40,8 @@ class Limits:
 
 
 _SLOW_SAMPLES = 20.0
+_DISTURBED_SPREAD = 0.25  # of the median
+_QUARTILES_FROM = 4  # samples
 
 FRAMEWORK_ERROR = "framework-error"  # code of torch's refusal of operands that were drawn
 QUICK = Limits()
@@ -62,6 +64,15 @@ def half_width(samples: Sequence[float]) -> float:
     low, high = median_interval(samples)
     median = statistics.median(samples)
     return (high - low) / (2 * median) if median > 0 else math.inf
+
+
+def is_disturbed(measured: Measurement) -> bool:
+    """Whether other programs took part in the samples: they lie further apart than those of an idle
+    machine, where quartiles stay within a tenth of the median."""
+    samples = measured.samples_us
+    if len(samples) >= _QUARTILES_FROM:
+        return measured.spread > _DISTURBED_SPREAD
+    return max(samples) - min(samples) > _DISTURBED_SPREAD * measured.median_us
 
 
 def inner_calls(call_us: float, sample_us: float) -> int:

@@ -7,7 +7,6 @@ threads, no gradients, fresh outputs.
 from __future__ import annotations
 
 import contextlib
-import random
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from kernel_gen.fusion.write_back import written_by_torch
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.types import static_shape
-from kernel_gen.records import Failure, Measurement, Protocol, Stage
+from kernel_gen.records import Failure, Measurement, Stage
 from kernel_gen.runtime.plan import Plan
 from kernel_gen.runtime.torch_glue import TorchPlan
 from tuner.checks.compare import mismatch, program_tolerance, value_scale
@@ -35,11 +34,11 @@ from tuner.child import protocol
 from tuner.child.checked_run import wrong_result
 from tuner.child.exact_run import exact_results
 from tuner.child.protocol import FRAMEWORK_ERROR, Limits
+from tuner.child.rounds import rounds, undisturbed
 
 Array = NDArray[Any]
 Call = Callable[[], object]
 _DRAWS = 0  # seed of what the program draws itself: the baseline and its plans draw the same
-_LEAST_ROUNDS = 3  # of a contest, however long the programs take, while the budget lasts
 _EXACT_SECONDS = 5.0  # of a run in float64, where results differ
 _DISCRETE_SHARE = 1e-3  # discrete elements that may differ between two orders of rounding
 _REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)  # what torch says of operands
@@ -53,8 +52,14 @@ def time_graph(graph: Graph, threads: int, limits: Limits) -> Measurement | Fail
         inputs, _ = _accepted(graph, program)
     except _REFUSALS as error:
         return Failure(Stage.RUN, FRAMEWORK_ERROR, str(error)[:500])
+    timer = _timer(lambda: program(*inputs))
+
+    def take(count: int) -> list[Measurement]:
+        torch.set_num_threads(count)
+        return [protocol.measure(timer, count, limits)]
+
     with torch.no_grad():
-        return protocol.measure(_timer(lambda: program(*inputs)), threads, limits)
+        return undisturbed(take, threads)[0]
 
 
 def _accepted(
@@ -85,7 +90,7 @@ def check_plan(
     report(Stage.CHECK)
     try:
         with torch.no_grad():
-            call = _plan_call(plan, bench.inputs(), threads, npu)
+            call = _plan_call(plan, bench.inputs(), npu)
             torch.manual_seed(_DRAWS)
             found = call()
     except (GafError, RuntimeError) as error:
@@ -107,52 +112,23 @@ def interleave(
     limits: Limits,
     seconds: tuple[float, float],
 ) -> list[Measurement]:
-    """Times of the baseline and of each plan, in rounds of random order, for `seconds`: the usual,
-    and the most that the least number of rounds may take."""
+    """Times of the baseline and of each plan, in rounds for `seconds`: the usual, and the most that
+    the least number of rounds may take. Half the usual ones more where they were disturbed."""
     torch.set_num_threads(threads)
     bench = _bench(graph)
     program = TorchProgram(graph, in_place=written_by_torch(graph))
     with torch.no_grad():
         inputs = bench.inputs()
         calls: list[Call] = [lambda: program(*inputs)]
-        calls += [_plan_call(plan, inputs, threads) for plan in plans]
-        return _rounds([_timer(call) for call in calls], threads, limits, seconds)
+        calls += [_plan_call(plan, inputs) for plan in plans]
+        timers = [_timer(call) for call in calls]
 
+        def take(count: int) -> list[Measurement]:
+            torch.set_num_threads(count)
+            half = seconds[0] / 2
+            return rounds(timers, count, limits, seconds if count == threads else (half, half))
 
-def _rounds(
-    timers: Sequence[protocol.Timer], threads: int, limits: Limits, seconds: tuple[float, float]
-) -> list[Measurement]:
-    usual, most = seconds
-    begin = time.monotonic()
-    warmed = [protocol.warm_up(timer, limits, cold=False) for timer in timers]
-    start = time.monotonic()
-    samples: list[list[float]] = [[] for _ in timers]
-    order = list(range(len(timers)))
-    shuffle = random.Random(0)
-
-    def has_time() -> bool:
-        now = time.monotonic()
-        if len(samples[0]) < _LEAST_ROUNDS:
-            return not samples[0] or now - begin < most
-        return now - start < usual
-
-    while not _settled(samples, limits) and has_time():
-        shuffle.shuffle(order)
-        for i in order:
-            inner, _ = warmed[i]
-            samples[i].append(timers[i](inner) / inner)
-    return [
-        Measurement(tuple(found), Protocol(threads, inner, calls, "warm"))
-        for found, (inner, calls) in zip(samples, warmed, strict=True)
-    ]
-
-
-def _settled(samples: Sequence[Sequence[float]], limits: Limits) -> bool:
-    count = len(samples[0])
-    if count >= limits.max_samples:
-        return True
-    narrow = all(protocol.half_width(found) < limits.half_width for found in samples)
-    return count >= limits.min_samples and narrow
+        return undisturbed(take, threads)
 
 
 class _Bench:
@@ -192,13 +168,13 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return copy.copy_(tensor)
 
 
-def _plan_call(plan: Plan, inputs: Sequence[torch.Tensor], threads: int, npu: int = 0) -> Call:
+def _plan_call(plan: Plan, inputs: Sequence[torch.Tensor], npu: int = 0) -> Call:
     kinds = [given.kind for given in plan.program.inputs]
     pairs = list(zip(kinds, inputs, strict=True))
     users = [tensor for kind, tensor in pairs if kind is InputKind.USER]
     constants = [tensor for kind, tensor in pairs if kind is not InputKind.USER]
     bound = TorchPlan(plan, npu).bind(constants)
-    return lambda: bound(users, threads)
+    return lambda: bound(users, torch.get_num_threads())
 
 
 def _timer(call: Call) -> protocol.Timer:
