@@ -8,12 +8,15 @@ from kernel_gen.codegen.registry import templates
 from kernel_gen.errors import Refusal
 from kernel_gen.fusion.candidates import candidates
 from kernel_gen.fusion.library import framework_group
+from kernel_gen.fusion.lower import Lowered, lower
+from kernel_gen.fusion.region import make_group
 from kernel_gen.ir.builder import GraphBuilder
 from kernel_gen.ir.dtype import DType
 from kernel_gen.ir.graph import Graph, InputKind
 from kernel_gen.ir.target import DeviceKind, Target
 from kernel_gen.ir.types import TensorType
 from tuner.covers.traffic import Traffic
+from tuner.nests.costs import outputs_over_inputs
 from tuner.nests.relatives import relatives
 
 TARGET = Target(DeviceKind.CPU, "x86-f1m1", "x86-64-v4", cores=2, vector_bytes=64)
@@ -72,3 +75,23 @@ def test_of_a_table_as_much_moves_as_is_read() -> None:
     program = b.build()
     group = framework_group(program, (0,), Refusal("library", "by the library"))
     assert Traffic(program, 64.0, 1e6).us(group) == 16 * (8 + 2 * 16)
+
+
+def test_results_that_no_kernel_makes_over_their_inputs_are_copied() -> None:
+    """x = x - sum(x): only a kernel without the sum can write over x."""
+    b = GraphBuilder()
+    x = b.input(TensorType(DType.F32, (MB,)))
+    b.output(b.op("sub", x, b.op("sum", x, dims=(0,), keepdim=False)), mutates=0)
+    program = b.build()
+    whole, alone = (make_group(program, nodes) for nodes in ((0, 1), (1,)))
+    over = []
+    for group in (whole, alone):
+        lowered = lower(program, group)
+        assert isinstance(lowered, Lowered)
+        over.append([lowered.operands[n] for n in outputs_over_inputs(lowered.nest)])
+    assert over == [[], list(alone.outputs)]
+    traffic = Traffic(program, 64 * MB, 1e6)
+    assert [traffic.back_us(g, there) for g, there in zip((whole, alone), over, strict=True)] == [
+        2 * 4 * MB,
+        0,
+    ]

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kernel_gen.fusion.group import Group
 from kernel_gen.fusion.region import constant_values
+from kernel_gen.fusion.write_back import written_back
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.ops import OpKind, spec
 
@@ -41,6 +42,7 @@ class Traffic:
                 self._uses.setdefault(value, []).append(place)
         self._before = [0, *itertools.accumulate(sizes)]
         self._results = {self._roots[output.value] for output in program.outputs}
+        self._written_back = written_back(program)
 
     @property
     def is_cached(self) -> bool:
@@ -53,6 +55,12 @@ class Traffic:
             return 0.0
         moved = sum(self._read(group).values()) + sum(self._written(group).values())
         return 1e6 * moved / self._rate
+
+    def back_us(self, group: Group, made_there: Collection[int]) -> float:
+        """The microseconds of copying results of `group` into the inputs that they replace, but for
+        those that are `made_there`."""
+        copied = [v for v in group.outputs if v in self._written_back and v not in made_there]
+        return 2e6 * sum(map(self._nbytes, copied)) / self._rate
 
     def _read(self, group: Group) -> dict[int, int]:
         """Bytes per value that come from memory."""

@@ -1,7 +1,8 @@
 """What groups cost: measured where something was measured, predicted elsewhere.
 
 Measured times are lower quartiles (`Measurement.quiet_us`), taken alone. In its place a group takes
-at least what moving its operands to and from memory takes there (`tuner.covers.traffic`).
+at least what moving its operands to and from memory takes there (`tuner.covers.traffic`), and what
+copying its results into inputs takes where its kernel does not make them there.
 
 Predictions are corrected by what the best relative took of its own (`tuner.nests.relatives`), else
 by the median of measured over predicted of like nests, and then taken a little low, so that a cover
@@ -12,12 +13,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from cost_models.model import CostModel
 from cost_models.roofline import roofline_of
+from kernel_gen.codegen.cpu.in_place import in_place_pairs
+from kernel_gen.codegen.flat.linear import flatten
+from kernel_gen.codegen.flat.simplify import simplify
 from kernel_gen.fusion.group import FrameworkGroup, FusionGroup
-from kernel_gen.ir.loopnest import Contract
+from kernel_gen.fusion.write_back import written_by_torch
+from kernel_gen.ir.loopnest import Contract, LoopNest, Reduce
 from kernel_gen.ir.target import Target
 from kernel_gen.records import Failure, Measurement
 from tuner.covers.solver import CoverOption
@@ -56,6 +61,8 @@ class CostBook:
         self._factors = {True: 1.0, False: 1.0}
         self._corrected_at = 0
         self._relatives = relatives({digest: task.nest for digest, task in tasks.nests.items()})
+        self._by_torch = written_by_torch(tasks.program)
+        self._over_inputs: dict[str, tuple[int, ...]] = {}  # by nest: its buffers
         *_, cache, memory = roofline_of(target).levels
         self._traffic = Traffic(tasks.program, cache.capacity_bytes, memory.bytes_per_second)
 
@@ -193,7 +200,17 @@ class CostBook:
         return None if cost is None else self._in_place_us(group, cost)
 
     def _in_place_us(self, group: FusionGroup | FrameworkGroup, alone_us: float) -> float:
-        return max(alone_us, self._traffic.us(group))
+        back_us = self._traffic.back_us(group, self._made_over_inputs(group))
+        return max(alone_us, self._traffic.us(group)) + back_us
+
+    def _made_over_inputs(self, group: FusionGroup | FrameworkGroup) -> Collection[int]:
+        """Results that are made in the memory of the inputs that they replace."""
+        if isinstance(group, FrameworkGroup):
+            return self._by_torch
+        candidate = self._tasks.candidate_of[group]
+        if candidate.task not in self._over_inputs:
+            self._over_inputs[candidate.task] = outputs_over_inputs(candidate.lowered.nest)
+        return [candidate.lowered.operands[n] for n in self._over_inputs[candidate.task]]
 
     def _correction(self, digest: str) -> float:
         relative = self._best_relative(digest)
@@ -234,6 +251,13 @@ class CostBook:
             and (other in self._products) is with_product
         ]
         return min(_MOST_CORRECTION, statistics.median(ratios)) if ratios else 1.0
+
+
+def outputs_over_inputs(nest: LoopNest) -> tuple[int, ...]:
+    """Outputs that a kernel of this nest can make over inputs; those with reductions make none."""
+    if any(isinstance(statement, Reduce | Contract) for statement in nest.statements):
+        return ()
+    return tuple(output for _, output in in_place_pairs(simplify(flatten(nest))))
 
 
 def _has_product(task: NestTask) -> bool:
