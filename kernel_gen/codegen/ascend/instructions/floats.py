@@ -16,13 +16,12 @@ from kernel_gen.codegen.ascend.instructions.writer import Const, Operand, Writer
 _DIRECT = {"exp": "Exp", "sqrt": "Sqrt", "abs": "Abs", "log": "Ln"}
 _ROUND = {"floor": "FLOOR", "ceil": "CEIL", "round": "RINT", "trunc": "TRUNC"}
 _ERF_END = 3.85  # erf is 1 in fp32 from there on, but for an ulp
-_ERF_ABOVE = (2.0746318440956202e-08, -1.9790704754996113e-06, 0.00013761153968516737,
-              0.0034621551167219877, 0.0497845895588398, 0.19388358294963837,
-              1.1283791065216064)  # fmt: skip
-_ERF_BELOW = (0.000902881205547601, 0.013850966468453407, 0.11251344531774521, 0.5051568150520325,
-              1.0)  # fmt: skip
+_ERF_ABOVE = (
+    1.0, -95.39381559, 6633.058298, 166880.4577, 2399683.091, 9345445.241, 54389365.98
+)  # fmt: skip
+_ERF_BELOW = (43520.06878, 667634.9111, 5423296.94, 24349226.9, 48201323.18)  # fmt: skip
 """erf(x) / x as a ratio of polynomials in x², fitted by weighted least squares on the relative
-error (Lawson's iteration) up to `_ERF_END`: 4.2e-8, 5.1 ulp as computed."""
+error (Lawson's iteration) up to `_ERF_END`: 4.2e-8; the highest power has no factor."""
 
 
 class Floats:
@@ -54,6 +53,8 @@ class Floats:
                 return self._with_constant(op, b, float(a.value))
             if op == "sub":
                 return w.scalar("Adds", w.scalar("Muls", b, -1.0), float(a.value))
+            if op == "div":
+                return w.with_number("Div", b, float(a.value), first=True)
             a = w.constant(float(a.value), "float", b.lanes)
         if op in ("maximum", "minimum"):
             return self._extreme(op, a, b)
@@ -74,6 +75,8 @@ class Floats:
                 return w.scalar("Muls", a, c)
             case "div" if c != 0 and abs(np.frexp(c)[0]) == 0.5 and 2.0**-100 < abs(c) < 2.0**100:
                 return w.scalar("Muls", a, 1 / c)
+            case "div":
+                return w.with_number("Div", a, c)
             case "maximum" | "minimum":
                 if np.isnan(c):
                     return w.constant(c, "float", a.lanes)
@@ -148,7 +151,7 @@ class Floats:
         return self._with_constant("maximum", a, 0.0)
 
     def _reciprocal(self, a: Value) -> Value:
-        return self.w.binary("Div", self.w.constant(1.0, "float", a.lanes), a)
+        return self.w.with_number("Div", a, 1.0, first=True)
 
     def _rsqrt(self, a: Value) -> Value:
         return self._reciprocal(self.w.unary("Sqrt", a))
@@ -193,7 +196,7 @@ class Floats:
     def _expm1(self, a: Value) -> Value:
         w = self.w
         p = self._polynomial(a, (1.3868435e-3, 8.366432e-3, 4.16674614e-2, 0.16666545, 0.5))
-        small = w.binary("Add", w.binary("Mul", w.binary("Mul", a, a), p), a)
+        small = w.fused(p, w.binary("Mul", a, a), a)
         large = w.scalar("Adds", w.unary("Exp", a), -1.0)
         return w.select(w.compare("GE", w.unary("Abs", a), 0.34), large, small)
 
@@ -212,10 +215,10 @@ class Floats:
         s = w.binary("Mul", x, x)
         p = self._polynomial(s, (-5.897966679e-3, 2.0798625424e-2, -5.3784716874e-2,
                                  0.133319362998, -0.333332985639))  # fmt: skip
-        small = w.binary("Add", w.binary("Mul", w.binary("Mul", s, x), p), x)
+        small = w.fused(p, w.binary("Mul", s, x), x)
         a = w.unary("Abs", x)
         e = w.unary("Exp", w.scalar("Muls", a, 2.0))
-        q = w.binary("Div", w.constant(-2.0, "float", x.lanes), w.scalar("Adds", e, 1.0))
+        q = w.with_number("Div", w.scalar("Adds", e, 1.0), -2.0, first=True)
         large = self._signed(w.scalar("Adds", q, 1.0), x)
         return w.select(w.compare("GE", a, 0.6), large, small)
 
@@ -237,7 +240,7 @@ class Floats:
             r = w.binary("Add", r, w.scalar("Muls", k, -part))
         s = w.binary("Mul", r, r)
         sine = self._polynomial(s, (2.8327249e-06, -0.00019853073, 0.0083333794, -0.16666667))
-        sine = w.binary("Add", w.binary("Mul", w.binary("Mul", s, r), sine), r)
+        sine = w.fused(sine, w.binary("Mul", s, r), r)
         cosine = self._polynomial(s, (-2.8879847e-07, 2.4822015e-05, -0.0013888980, 0.041666668,
                                       -0.5, 1.0))  # fmt: skip
         q = w.scalar("Adds", k, turn)

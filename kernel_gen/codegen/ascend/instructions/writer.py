@@ -201,6 +201,15 @@ class Writer:
         text = f"RowWise{kind}({{d}}, {wide.token}, {blocks.token}, rows, pitch, n);"
         return self.lanewise(text, a.ctype, lanes, wide, blocks)
 
+    def with_number(self, name: str, v: Value, number: float, *, first: bool = False) -> Value:
+        """`name` on fp32 and a number, which is read from a block with stride 0; `first`: on the
+        number and the tensor."""
+        ((table, lane),) = self._blocks_of([number])
+        kind = f"<{name}Op, {'true' if first else 'false'}>"
+        at = f"{table.token}[{lane}]"
+        text = f"OneWise{kind}({{d}}, {v.token}, {at}, {self.count(v.lanes)});"
+        return self.lanewise(text, v.ctype, v.lanes, v, table)
+
     def copied(self, v: Value) -> Value:
         """The same elements in a buffer of their own."""
         blocks = f"rows * {32 // SIZES[v.ctype]}"
@@ -231,7 +240,8 @@ class Writer:
                 if value is not None:
                     made[number] = self._fused_with_block(value, x, *steps[-left - 1])
                 elif len(steps) == left:
-                    made[number] = self.scalar("Adds", self.scalar("Muls", x, first), second)
+                    highest = x if first == 1.0 else self.scalar("Muls", x, first)
+                    made[number] = self.scalar("Adds", highest, second)
         return [value for value in made if value is not None]
 
     def _blocks_of(self, numbers: list[float]) -> list[tuple[Value, int]]:
