@@ -161,13 +161,13 @@ def test_a_search_that_is_stopped_leaves_no_job_to_a_later_service_and_no_folder
     home: Path, number: signal.Signals, short_temporary: Path
 ) -> None:
     """As a terminal does it: to the whole process group. The job is not claimed before Ray runs."""
-    (home / "model.py").write_text(FACTORY)
+    (home / "graph.json").write_text(samples.graph().to_json())
     store = home / "store.sqlite"
     child = subprocess.Popen(
         [
             *SCRIPT,
             "tune",
-            f"{home}/model.py:build",
+            str(home / "graph.json"),
             "--seconds",
             "200",
             "--store",

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gen.lifetime.scratch import sweep
+from tests.fixtures import samples
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
@@ -117,7 +118,9 @@ def test_a_killed_caller_of_optimize_leaves_no_search(
 
 def test_a_killed_search_leaves_nothing(start: Callable[..., Family], tmp_path: Path) -> None:
     """Together with the processes that measure for it, so that none can clear up."""
-    family = start("-c", OPTIMIZE, f"sqlite:///{tmp_path}/store.sqlite")
+    (tmp_path / "graph.json").write_text(samples.graph().to_json())
+    store = ("--store", f"sqlite:///{tmp_path}/store.sqlite", "--seconds", "300")
+    family = start("-m", "graph_autofusion.cli", "tune", str(tmp_path / "graph.json"), *store)
     family.wait(lambda: family.runs("tuner.local", "raylet", "_DeviceActor", "zygote"))
     family.kill("tuner.local", "_DeviceActor", "zygote")
     assert family.process.wait(60) != 0

@@ -26,6 +26,8 @@ from kernel_gen.runtime.host import host_target
 from kernel_gen.runtime.key import plan_key
 from tests.tuner.tuner_jobs import add_relu_graph
 from tuner import local
+from tuner.devices import opening
+from tuner.devices.device import LocalDevice
 from tuner.own_jobs import OwnJobs
 
 Search = Callable[..., tuple[int, str]]
@@ -98,6 +100,16 @@ def test_a_compiler_that_fails_is_quoted(
     assert not (tmp_path / "bundles").exists()
 
 
+@pytest.fixture
+def one_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All searches of a test measure on one device: opening it takes longer than they do."""
+    device, close = LocalDevice(), LocalDevice.close
+    monkeypatch.setattr(opening, "open_device", lambda name: device)
+    monkeypatch.setattr(LocalDevice, "close", lambda self: None)
+    yield
+    close(device)
+
+
 def _of_an_older_torch(store: Store, plan_id: str) -> None:
     plan = store.plans.get(plan_id)
     store.plans.publish(replace(plan, provenance=replace(plan.provenance, torch="1.9")))
@@ -117,7 +129,9 @@ def _of_an_older_schema(store: Store, plan_id: str) -> None:
 
 
 @pytest.mark.slow
-def test_plans_of_another_version_are_searched_again(search: Search, tmp_path: Path) -> None:
+def test_plans_of_another_version_are_searched_again(
+    search: Search, one_device: None, tmp_path: Path
+) -> None:
     """What a store holds from before an upgrade of torch, or of this package's schema."""
     graph, bundles = add_relu_graph(), tmp_path / "bundles"
     key = plan_key(graph, host_target())
