@@ -53,6 +53,10 @@ def loss() -> Case:
     return cross_entropy, (torch.randn(4, 40), torch.randint(0, 40, (4,))), "eager"
 
 
+# Loading Inductor takes as long as compiling with it, and so do the processes that it starts.
+INDUCTOR = (pytest.mark.slow, pytest.mark.xdist_group("inductor"))
+
+
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Contenders change what a process of their own may change."""
@@ -68,7 +72,7 @@ def own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     "contender",
     [
-        pytest.param(name, marks=pytest.mark.slow if name.startswith("inductor") else ())
+        pytest.param(name, marks=INDUCTOR if name.startswith("inductor") else ())
         for name in CONTENDERS
         if name != OURS
     ],
