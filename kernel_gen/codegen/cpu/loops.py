@@ -16,6 +16,7 @@ from kernel_gen.codegen.cpu.reductions.rowspace import (
     AHEAD,
     by_contiguity,
     first_ahead,
+    first_stream,
     first_threads,
     kept_in,
     lanes_for,
@@ -85,14 +86,15 @@ class LoopsTemplate:
             "unroll": unroll[-1],
             "rows": 4,
             "ahead": first_ahead(prepared(nest)[0], target),
-            "stream": 0,
+            "stream": first_stream(prepared(nest)[0], target),
             "threads": first_threads(prepared(nest)[0]),
         }
         if passes:
             best["passes"] = passes[-1]
-        lean = {**best, "cross": 0, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
+        kept = {**best, "stream": 0}
+        lean = {**kept, "cross": 0, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0}
         once = [{**best, "passes": passes[0], "cross": 0}] if passes else []
-        points = [best, *once, {**best, "unroll": 1}, {**best, "cross": 0}, lean]
+        points = [best, *once, kept, {**best, "unroll": 1}, {**best, "cross": 0}, lean]
         return Space(parameters, tuple(dict.fromkeys(tuple(p.items()) for p in points)))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:

@@ -11,6 +11,7 @@ from kernel_gen.codegen.cpu.pointwise_loops import Again, Walk, pointwise_loops,
 from kernel_gen.codegen.cpu.reductions.rowspace import (
     by_contiguity,
     first_ahead,
+    first_stream,
     first_threads,
     stream_choices,
     streamed,
@@ -158,7 +159,7 @@ def _seeds(
     along = next((a for a in axes if all(s.at.coeff(a).const == 1 for s in flat.stores)), axes[0])
     plain: dict[str, Choice] = {
         "axis": along, "across": "", "ahead": 0, "block": 4096, "unroll": 2, "rows": 1, "again": 1,
-        "stream": 0, "threads": first_threads(flat),
+        "stream": first_stream(flat, target), "threads": first_threads(flat),
     }  # fmt: skip
     across = [
         u for u in _across_axes(flat, axes)[1:] if u != along and transposable(flat, u, along)
@@ -166,12 +167,13 @@ def _seeds(
     points = [{**plain, "across": u, "block": 128} for u in across[:1]]
     if first_ahead(flat, target):
         fetched = [{**p, "ahead": 1, "block": 512} for p in points]
-        points = [*({**p, "stream": 1} for p in fetched), *fetched, *points]
+        points = [*({**p, "stream": n} for n in (1, 0) for p in fetched), *points]
     if len(_row_choices(flat, axes)) > 1 and window_axis(flat, along) is not None:
         points.append({**plain, "unroll": 1, "rows": 4})
     if _repeated(flat, along, target) is not None and not in_place_pairs(flat):
         points += [{**plain, "block": 512, "again": 8}, {**plain, "block": 64, "again": 4}]
-    return tuple(tuple(p.items()) for p in [*points, plain, {**plain, "unroll": 1, "stream": 1}])
+    points += [plain, {**plain, "unroll": 1, "stream": 1}, {**plain, "stream": 0}]
+    return tuple(dict.fromkeys(tuple(p.items()) for p in points))
 
 
 def _lanes(flat: FlatNest, target: Target, extent: Dim) -> Lanes:

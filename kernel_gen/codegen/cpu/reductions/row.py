@@ -15,6 +15,7 @@ from kernel_gen.codegen.cpu.reductions.rowspace import (
     by_contiguity,
     first_ahead,
     first_passes,
+    first_stream,
     first_threads,
     is_static,
     kept_in,
@@ -116,7 +117,7 @@ class RowTemplate:
             "unroll": parameters[2].choices[-1],
             "rows": 4 if self.columns else 1,
             "ahead": 0 if self.columns or few else first_ahead(staged.nest, target),
-            "stream": 0,
+            "stream": first_stream(staged.nest, target),
             "skew": int(self._skews(staged) and _lags(staged, target)),
             "threads": "split" if few and threads == "all" else threads,
         }
@@ -129,9 +130,9 @@ class RowTemplate:
             others = [{**best, "passes": n} for n in parameters[-1].choices if n != best["passes"]]
         lean = {**best, "keep": "none", "unroll": 1, "rows": 1, "ahead": 0, "skew": 0}
         apart = {**best, "unroll": parameters[2].choices[-1], "skew": 0}
-        past = [{**p, "stream": 1} for p in ((best, apart) if best["skew"] else (best,))]
-        points = [best, *others, *past, lean]
-        return tuple(tuple(p.items()) for p in points)
+        past = [{**p, "stream": 1} for p in (best, apart)]
+        points = [best, *others, *past, {**best, "stream": 0}, lean]
+        return tuple(dict.fromkeys(tuple(p.items()) for p in points))
 
     def schedule(self, nest: LoopNest, target: Target, point: Point) -> Schedule | Refusal:
         _, plan = prepared(nest, passes=point.get("passes", 2))
@@ -194,11 +195,11 @@ def _rows(staged: StagedPhase) -> float:
 
 
 def _lags(staged: StagedPhase, target: Target) -> bool:
-    """Whether stages lag at first: many rows, of which one for each stage fits half the cache, and
+    """Whether stages lag at first: many rows, of which one for each stage fits the cache, and
     registers for the constants of all stages (with AVX2's 16, a softmax or norm becomes slower)."""
     inner, depth = staged.phase.inner, len(staged.phase.stages)
     nbytes = depth * _WIDEST * math.prod(static_extents(staged.nest, inner))
-    short = is_static(staged.nest, inner) and 2 * nbytes <= target.l2_bytes
+    short = is_static(staged.nest, inner) and nbytes <= target.l2_bytes
     return short and target.vector_bytes == 64 and _rows(staged) >= _MANY_ROWS
 
 

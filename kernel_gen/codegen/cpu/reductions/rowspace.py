@@ -116,9 +116,18 @@ def streamed(nest: FlatNest, stream: Choice) -> frozenset[int]:
 
 def first_ahead(nest: FlatNest, target: Target) -> int:
     """The first guess of the parameter "ahead": operands beyond the second-level cache."""
+    return AHEAD[1] if _known_bytes(nest) > target.l2_bytes else 0
+
+
+def first_stream(nest: FlatNest, target: Target) -> int:
+    """The first guess of the parameter "stream": outputs of what no cache holds leave past it."""
+    return int(_known_bytes(nest) > target.l3_bytes)
+
+
+def _known_bytes(nest: FlatNest) -> int:
+    """Bytes of all buffers of known shapes."""
     kinds = [b.type for b in nest.buffers]
-    known = [k.nbytes for k in kinds if all(isinstance(d, int) for d in k.shape)]
-    return AHEAD[1] if sum(known) > target.l2_bytes else 0
+    return sum(k.nbytes for k in kinds if all(isinstance(d, int) for d in k.shape))
 
 
 def first_threads(nest: FlatNest) -> str:
