@@ -45,9 +45,33 @@ def test_largest_of_equal_windows(name: str, dtype: torch.dtype) -> None:
     assert not targets(captured)
 
 
-def test_unequal_windows_are_the_librarys() -> None:
-    captured = assert_as_eager(lambda x: F.adaptive_max_pool2d(x, 3), (noise(2, 3, 8, 8),))
-    assert targets(captured) == ["aten.adaptive_max_pool2d.default"]
+def test_large_windows_and_places_in_unequal_ones_are_the_librarys() -> None:
+    def program(x: Tensor) -> tuple[Tensor, ...]:
+        _, places = F.adaptive_max_pool2d(x[..., :4, :4], 3, return_indices=True)
+        return F.adaptive_max_pool2d(x, 3), places
+
+    captured = assert_as_eager(program, (noise(2, 3, 20, 20),))
+    assert targets(captured) == ["aten.adaptive_max_pool2d.default"] * 2
+
+
+UNEVEN: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
+    "larger": (lambda x: F.adaptive_avg_pool2d(x, (7, 7)), 2),
+    "one dimension": (lambda x: F.adaptive_avg_pool2d(x, (None, 3)), 1),
+    "equal beside unequal": (lambda x: F.adaptive_avg_pool2d(x, (2, 4)), 2),
+    "line": (lambda x: F.adaptive_avg_pool1d(x[0], 4), 1),
+    "largest": (lambda x: F.adaptive_max_pool2d(x, (3, 4)), 2),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", UNEVEN)
+def test_unequal_windows_are_taken_along_each_dimension(name: str, dtype: torch.dtype) -> None:
+    function, takes = UNEVEN[name]
+    x = edged(2, 3, 4, 10) if name == "largest" else noise(2, 3, 4, 10)
+    x[0, 0, 1, 2] = math.inf
+    captured = assert_as_eager(function, (x.to(dtype),), exact=False)
+    assert ops(captured)["take"] == takes
+    assert not targets(captured)
 
 
 @pytest.mark.parametrize("shape", [(2, 12, 12), (12, 12)])

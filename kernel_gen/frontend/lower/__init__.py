@@ -2,12 +2,14 @@
 
 core: bound arguments and the registry · unary · elementwise · activations · casts · views ·
 windows · resizing · parts · borders · reductions · running sums · contractions, also
-attention_backward · distances · convolutions · norms · pooling · losses · quantisation ·
-indexing (also tensors made of nothing) · scattering · cells of recurrent layers · complex_pairs
+attention_backward · distances · convolutions · norms · pooling, also adaptive · losses ·
+quantisation · indexing (also tensors made of nothing) · scattering · cells of recurrent layers ·
+complex_pairs
 """
 
 from kernel_gen.frontend.lower import (
     activations,
+    adaptive,
     attention_backward,
     borders,
     casts,
@@ -35,6 +37,7 @@ from kernel_gen.frontend.lower import (
 
 __all__ = [
     "activations",
+    "adaptive",
     "attention_backward",
     "borders",
     "casts",
