@@ -88,7 +88,7 @@ def check(cases: Sequence[Case], workdir: Path) -> None:
         generated(case.made.nest, case.schedule, CHIP, symbol)
         for case, symbol in zip(cases, symbols, strict=True)
     ]
-    library = build(_together(sources), workdir, _BUILD_SECONDS)
+    library = build(together(sources), workdir, _BUILD_SECONDS)
     for case, symbol in zip(cases, symbols, strict=True):
         try:
             kernel = AscendKernel(case.made.nest, case.schedule, workdir, built=(library, symbol))
@@ -98,7 +98,7 @@ def check(cases: Sequence[Case], workdir: Path) -> None:
             raise
 
 
-def _together(sources: Sequence[KernelSource]) -> dict[str, str]:
+def together(sources: Sequence[KernelSource]) -> dict[str, str]:
     """One unit with all kernels and one with all tiling functions, whose helpers have the same
     names and so get a namespace each."""
     files: dict[str, str] = {}

@@ -15,7 +15,6 @@ from kernel_gen.codegen.source import KernelSource
 from kernel_gen.errors import Refusal
 from kernel_gen.ir.graph import Graph
 from kernel_gen.ir.loopnest import BufferRole, LoopNest
-from kernel_gen.schedule.schedule import Schedule
 from tests.codegen.ascend.ascend_run import (
     CHIP,
     SYMBOL,
@@ -26,6 +25,7 @@ from tests.codegen.ascend.ascend_run import (
     schedule_of,
     storage,
 )
+from tests.codegen.ascend.random_kernels import Case, together
 
 HEADERS = Path(__file__).parents[2] / "ascend" / "second_api"
 _COMPILE = (
@@ -76,14 +76,13 @@ class _Operand:
 class SecondKernel:
     """A schedule's kernel on the second implementation; compilers' warnings are errors."""
 
-    def __init__(self, nest: LoopNest, schedule: Schedule, workdir: Path) -> None:
-        self.nest = nest
-        source = generated(nest, schedule, CHIP, SYMBOL)
-        self._library = ctypes.CDLL(str(_built(source, workdir)))
-        self._tiler = Tiler(self._library, SYMBOL)
+    def __init__(self, nest: LoopNest, source: KernelSource, library: Path) -> None:
+        self.nest, self._entry = nest, source.entry
+        self._library = ctypes.CDLL(str(library))
+        self._tiler = Tiler(self._library, source.entry)
         kind = re.search(r"KERNEL_TASK_TYPE_DEFAULT\(KERNEL_TYPE_(\w+)\)", source.files[0][1])
         assert kind is not None
-        self._library.asc_kind(*_KINDS[kind[1]])
+        self._kind = _KINDS[kind[1]]
         self._library.asc_problem.restype = ctypes.c_char_p
 
     def run(
@@ -99,7 +98,8 @@ class SecondKernel:
         workspace = _Operand(np.full(work, 0xFF, np.uint8))
         data = _Operand(np.frombuffer(tiling, np.uint8))
         everything = (*reads, *writes, workspace, data)
-        launch = getattr(self._library, f"launch_{SYMBOL}")
+        self._library.asc_kind(*self._kind)
+        launch = getattr(self._library, f"launch_{self._entry}")
         launch(ctypes.c_uint32(blocks), None, *(operand.pointer for operand in everything))
         problem = self._library.asc_problem().decode()
         assert not problem, problem
@@ -110,12 +110,16 @@ class SecondKernel:
         return [view for _, view in pairs]
 
 
-def _built(source: KernelSource, workdir: Path) -> Path:
-    """A library of the kernel, its tiling function and its launcher, each a unit of its own."""
-    texts = dict(source.files)
-    launcher = next(name for name in texts if name.endswith("_launch.cpp"))
-    texts[launcher], found = _LAUNCH.subn(_ON_HOST, texts[launcher])
-    assert found == 1, texts[launcher]
+def _launcher(source: KernelSource) -> tuple[str, str]:
+    """A kernel's launcher, for the host."""
+    name, text = next(file for file in source.files if file[0].endswith("_launch.cpp"))
+    text, found = _LAUNCH.subn(_ON_HOST, text)
+    assert found == 1, text
+    return name, text
+
+
+def _built(texts: Mapping[str, str], workdir: Path) -> Path:
+    """A library of some files, each unit compiled on its own."""
     for name, text in texts.items():
         (workdir / name).write_text(text)
     units = [workdir / name for name in texts if name.endswith(".cpp")]
@@ -139,4 +143,23 @@ def check_second(graph: Graph, inputs: Sequence[np.ndarray], workdir: Path) -> N
     assert not isinstance(made, Refusal), made
     schedule = schedule_of(made.nest)
     assert not isinstance(schedule, Refusal), schedule
-    compare(graph, inputs, made, SecondKernel(made.nest, schedule, workdir))
+    source = generated(made.nest, schedule, CHIP, SYMBOL)
+    library = _built(dict([*source.files, _launcher(source)]), workdir)
+    compare(graph, inputs, made, SecondKernel(made.nest, source, library))
+
+
+def check_many(cases: Sequence[Case], workdir: Path) -> None:
+    """The same for random graphs, many kernels to a library; a failure names its graph as JSON."""
+    sources = [
+        generated(case.made.nest, case.schedule, CHIP, f"kernel{number}")
+        for number, case in enumerate(cases)
+    ]
+    launchers = "\n".join(_launcher(source)[1] for source in sources)
+    library = _built({**together(sources), "launchers.cpp": launchers}, workdir)
+    for case, source in zip(cases, sources, strict=True):
+        try:
+            kernel = SecondKernel(case.made.nest, source, library)
+            compare(case.graph, case.inputs, case.made, kernel)
+        except AssertionError as wrong:
+            wrong.add_note(case.graph.to_json())
+            raise
