@@ -72,6 +72,19 @@ class InputView:
         return base.as_strided(self.shape, self.strides, base.storage_offset() + self.offset)
 
 
+@dataclass(frozen=True, slots=True)
+class OutputView:
+    """A view of another result's storage: position in `Graph.outputs`, and as for an input."""
+
+    output: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    def of(self, base: torch.Tensor) -> torch.Tensor:
+        return base.as_strided(self.shape, self.strides, base.storage_offset() + self.offset)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantResult:
     """A result that is no tensor: None, a number, a string."""
@@ -79,7 +92,7 @@ class ConstantResult:
     value: object
 
 
-ResultLeaf = FreshResult | SameInput | InputView | ConstantResult
+ResultLeaf = FreshResult | SameInput | InputView | OutputView | ConstantResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +215,8 @@ def _result(
             return inputs[position]
         case InputView():
             return leaf.of(inputs[leaf.input])
+        case OutputView():
+            return leaf.of(outputs[leaf.output])
         case ConstantResult():
             return leaf.value
 

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend.caches import register_caches
-from kernel_gen.frontend.own_writes import ARGUMENTS, noticed_writes
+from kernel_gen.frontend.own_writes import ARGUMENTS, DecidesByValues, noticed_writes
 from kernel_gen.frontend.script import ScriptMirror, unscripted
 from kernel_gen.frontend.tensor_lists import call_for_each
 
@@ -107,10 +107,11 @@ def export(
     except Exception as error:
         if isinstance(error, UnsupportedModel):
             raise
+        reason = error.__cause__ if isinstance(error, DecidesByValues) else error
         raise NotExported(
             f"torch.export cannot capture {type(module).__name__}: "
-            f"{type(error).__name__}: {_first_lines(str(error))}"
-        ) from error
+            f"{type(reason).__name__}: {_first_lines(str(reason))}"
+        ) from reason
     _refuse_writes(type(module).__name__, set(written))
     return exported
 

@@ -6,6 +6,8 @@ would give it, in-place operators included.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +16,39 @@ from torch import fx
 from torch.export.graph_signature import TensorArgument
 
 from kernel_gen.errors import UnsupportedModel
+from kernel_gen.ir.types import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)
 class ResultLayout:
     """Memory of one tensor result. `owner` is the placeholder whose storage it shows, if any.
 
-    `is_owner`: it is that very tensor. `offset` (elements) counts from the owner's first element.
+    `is_owner`: it is that very tensor. `offset` (elements) counts from the owner's first element,
+    without an owner from that of the storage. Symbolic results without an owner have no shape.
     """
 
     storage: int
-    shape: tuple[int, ...]
+    dtype: torch.dtype
+    shape: tuple[int, ...] | None
     strides: tuple[int, ...] | None  # None: contiguous, or symbolic
     owner: str | None
     is_owner: bool
     offset: int
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape or ())
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Strides of a result with a shape."""
+        return self.strides or contiguous_strides(self.shape or ())
+
+    @property
+    def span(self) -> int:
+        """Elements of memory from its first to its last."""
+        pairs = zip(self.shape or (), self.steps, strict=True)
+        return 1 + sum((extent - 1) * step for extent, step in pairs)
 
 
 def result_layouts(program: torch.export.ExportedProgram) -> tuple[ResultLayout | None, ...]:
@@ -50,16 +70,55 @@ def _layout(node: fx.Node, owners: dict[int, fx.Node]) -> ResultLayout:
     origin = _same_tensor(node)
     owner = origin if origin.op == "placeholder" else owners.get(storage)
     is_owner = origin.op == "placeholder"
-    shape: tuple[int, ...] = ()
+    shape: tuple[int, ...] | None = None
     offset = 0
     if owner is not None and not is_owner:
         base = owner.meta["val"].storage_offset()
         shape, offset = _static(fake.shape), _static((fake.storage_offset() - base,))[0]
         if not fake.is_contiguous():
             _static(fake.stride())
+    elif owner is None and _is_static(fake):
+        shape, offset = _static(fake.shape), int(fake.storage_offset())
     return ResultLayout(
-        storage, shape, _strides(fake), None if owner is None else owner.name, is_owner, offset
+        storage,
+        fake.dtype,
+        shape,
+        _strides(fake),
+        None if owner is None else owner.name,
+        is_owner,
+        offset,
     )
+
+
+def _is_static(fake: torch.Tensor) -> bool:
+    if fake.layout != torch.strided:
+        return False
+    numbers = (*fake.shape, *fake.stride(), fake.storage_offset())
+    return not any(isinstance(number, torch.SymInt) for number in numbers)
+
+
+def bases(layouts: Sequence[ResultLayout | None]) -> dict[int, int]:
+    """Positions of results that show memory of another result -> that one, which has no gaps:
+    {1: 0} for `h, h[:, 0]`."""
+    fresh = {
+        i: held
+        for i, held in enumerate(layouts)
+        if held is not None and held.owner is None and held.shape is not None
+    }
+    whole: dict[int, int] = {}
+    for i, held in fresh.items():
+        if held.offset == 0 and held.span == held.numel > 0:
+            whole.setdefault(held.storage, i)
+    found = {}
+    for i, held in fresh.items():
+        base = whole.get(held.storage, i)
+        if fresh[base] != held and held.numel and _is_within(held, fresh[base]):
+            found[i] = base
+    return found
+
+
+def _is_within(held: ResultLayout, base: ResultLayout) -> bool:
+    return held.dtype is base.dtype and held.offset + held.span <= base.numel
 
 
 def _same_tensor(node: fx.Node) -> fx.Node:

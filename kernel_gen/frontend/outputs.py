@@ -13,10 +13,11 @@ from kernel_gen.frontend.captured import (
     FreshResult,
     InputView,
     Mutation,
+    OutputView,
     ResultLeaf,
     SameInput,
 )
-from kernel_gen.frontend.layouts import ResultLayout
+from kernel_gen.frontend.layouts import ResultLayout, bases
 from kernel_gen.frontend.lower.core import Pair, Val
 from kernel_gen.frontend.reading import Reading
 from kernel_gen.frontend.symbols import is_dense
@@ -43,10 +44,15 @@ def read_outputs(
     for spec in kept:
         if spec.kind is not OutputKind.USER_OUTPUT:
             raise UnsupportedModel(f"the exported program has an output of kind {spec.kind}")
-    results = tuple(
-        outputs.result(spec.arg, layout) for spec, layout in zip(kept, layouts, strict=True)
-    )
-    return results, mutations
+    shown = bases(layouts)
+    results = []
+    for i, (spec, layout) in enumerate(zip(kept, layouts, strict=True)):
+        base = shown.get(i)
+        if base is None or layout is None:
+            results.append(outputs.result(spec.arg, layout))
+        else:
+            results.append(outputs.view(kept[base].arg, layouts[base], layout))
+    return tuple(results), mutations
 
 
 class _Outputs:
@@ -98,8 +104,15 @@ class _Outputs:
         self.count += 1
         if layout.is_owner:
             return SameInput(owner)
-        strides = layout.strides or contiguous_strides(layout.shape)
-        return InputView(owner, layout.shape, strides, layout.offset)
+        assert layout.shape is not None
+        return InputView(owner, layout.shape, layout.steps, layout.offset)
+
+    def view(self, argument: Any, base: ResultLayout | None, layout: ResultLayout) -> ResultLeaf:
+        """A leaf that shows memory of the result `argument`, whose layout is `base`."""
+        held = self.result(argument, base)
+        assert isinstance(held, FreshResult)
+        assert layout.shape is not None
+        return OutputView(held.output, layout.shape, layout.steps, layout.offset)
 
     def _fresh(self, value: Val, layout: ResultLayout) -> int:
         """Position of an output with memory of its own; one tensor returned twice is one output."""

@@ -22,6 +22,11 @@ _State = dict[str, tuple[pytree.TreeSpec, list[Any]]]
 ARGUMENTS = "(its arguments)"
 
 
+class DecidesByValues(Exception):
+    """The model branches on values. torch prints all that it has traced for its own such error,
+    the cause of this one."""
+
+
 @contextmanager
 def noticed_writes(module: nn.Module) -> Iterator[list[str]]:
     """While the context lasts, calls of `module` add to the list the names of the attributes that
@@ -34,7 +39,12 @@ def noticed_writes(module: nn.Module) -> Iterator[list[str]]:
     @functools.wraps(original)
     def forward(*args: Any, **kwargs: Any) -> Any:
         given = pytree.tree_flatten((args, kwargs))
-        result = original(*args, **kwargs)
+        try:
+            result = original(*args, **kwargs)
+        except RuntimeError as error:
+            if "data-dependent" in str(error):  # torch's class of it lies with sympy
+                raise DecidesByValues(str(error)) from error
+            raise
         if not _holds_the_same(given, pytree.tree_flatten((args, kwargs))):
             found.append(ARGUMENTS)
         found.extend(_changed(before, _state(module)))

@@ -20,6 +20,7 @@ from kernel_gen.frontend.captured import (
     ConstantTensor,
     FreshResult,
     InputView,
+    OutputView,
     ParameterName,
     SameInput,
     UserLeaf,
@@ -311,6 +312,39 @@ def test_capture_leaves_the_model_alone() -> None:
 def test_what_cannot_be_captured_says_so(program: Any, x: Tensor, words: str) -> None:
     with pytest.raises(UnsupportedModel, match=words):
         capture(program, (x,))
+
+
+@pytest.mark.parametrize(
+    ("program", "offset"),
+    [
+        (lambda x: (h := x * 2, h[:, 0]), 0),
+        (lambda x: (x.exp().t(), F.relu(h := x + 1)[1:, 2], h), None),
+        (lambda x: ((h := x.t() + 1)[2], h), 2),
+        (lambda x: (h := x + 1, h.view(2, 10), h.t(), h), 0),
+        (lambda x: (h := x + 1, h[3, 4]), 19),
+    ],
+    ids=["column", "none", "row of a transposed one before it", "other shapes", "element"],
+)
+def test_results_that_show_another_result_do_so(program: Any, offset: int | None) -> None:
+    captured = capture(program, (X,))
+    views = [leaf for leaf in captured.results if isinstance(leaf, OutputView)]
+    assert [leaf.offset for leaf in views[:1]] == ([] if offset is None else [offset])
+    inputs = captured.bind(program, captured.flatten([X], {}) or [])
+    got, want = captured.rebuild(inputs, TorchProgram(captured.graph)(*inputs)), program(X)
+    for ours, theirs in zip(got, want, strict=True):
+        torch.testing.assert_close(ours, theirs)
+        assert not views or ours.stride() == theirs.stride()
+    shared = [{t.untyped_storage().data_ptr() for t in ts} for ts in (got, want)]
+    assert not views or [len(s) for s in shared] == [1, 1]
+
+
+def test_a_model_that_branches_on_values_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    def program(x: Tensor) -> Tensor:
+        return x * 2 if int(x.sum().item()) == 1 else x
+
+    with pytest.raises(UnsupportedModel, match="GuardOnDataDependentSymNode"):
+        capture(program, (X,))
+    assert capfd.readouterr() == ("", "")
 
 
 class Stateful(nn.Module):
