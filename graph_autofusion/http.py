@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from graph_autofusion.arguments import checked_url
 from kernel_gen.errors import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 2.5  # a caller learns within 3 s that a service is away
 _READ_SECONDS = 60.0
 _SILENCE_SECONDS = 60.0  # a stream of events speaks at least every 15 s
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
 _KINDS: dict[str, type[GafError]] = {
@@ -119,7 +121,10 @@ class Http:
     def _unreachable(self, error: Exception) -> Unavailable:
         if isinstance(error, _Busy):
             return error.cause
-        return Unavailable(f"service {self.url} cannot be reached: {error or type(error).__name__}")
+        here = urlsplit(self.url).hostname in _LOOPBACK
+        hint = "; `gaf serve` starts one, over this user's own plans" if here else ""
+        reason = error or type(error).__name__
+        return Unavailable(f"service {self.url} cannot be reached: {reason}{hint}")
 
 
 class _Busy(Exception):

@@ -25,7 +25,7 @@ _MAX_ELEMS = 2**48  # of one static value; bounds all byte counts below 2**63
 
 def verify(graph: Graph) -> None:
     """Raises InvalidGraph at the first broken rule; linear in the size of the graph."""
-    _check_limits(graph)
+    check_counts(len(graph.nodes), len(graph.values), len(graph.outputs))
     _check_symbols(graph)
     _check_constants(graph)
     _check_nodes(graph, _sources(graph))
@@ -38,11 +38,12 @@ def node_label(position: int, node: Node) -> str:
     return f"node {position} ({node.op[:40]}{f' {node.name[:80]!r}' if node.name else ''})"
 
 
-def _check_limits(graph: Graph) -> None:
+def check_counts(nodes: int, values: int, outputs: int) -> None:
+    """Raises InvalidGraph if a graph has more of anything than is handled."""
     for what, count, limit in (
-        ("nodes", len(graph.nodes), MAX_NODES),
-        ("values", len(graph.values), MAX_VALUES),
-        ("outputs", len(graph.outputs), MAX_VALUES),
+        ("nodes", nodes, MAX_NODES),
+        ("values", values, MAX_VALUES),
+        ("outputs", outputs, MAX_VALUES),
     ):
         if count > limit:
             raise InvalidGraph(f"graph: {count} {what} are above the limit of {limit}")

@@ -185,6 +185,7 @@ def test_a_service_that_is_away_is_not_trusted(gaf: Gaf) -> None:
     found = gaf("trust", "add", "http://127.0.0.1:9")
     assert found.code == 3
     assert "http://127.0.0.1:9 cannot be reached" in found.errors
+    assert "gaf serve" in found.errors
 
 
 @pytest.mark.parametrize("command", [("worker",), ("driver", "--no-worker")])

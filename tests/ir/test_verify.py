@@ -147,6 +147,12 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
                 verify(GOOD)
 
 
+def test_too_many_nodes_are_counted_before_any_is_read() -> None:
+    text = json.dumps({"nodes": ["no node"] * (limits.MAX_NODES + 1)})
+    with pytest.raises(InvalidGraph, match="20001 nodes are above the limit of 20000"):
+        graph_from_json(text)
+
+
 def test_limits_of_constants() -> None:
     mebi = TensorType(DType.U8, (1 << 20,))
     over = TensorType(DType.U8, ((1 << 20) + 1,))
