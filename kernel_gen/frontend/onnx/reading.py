@@ -26,8 +26,9 @@ def read_onnx(source: str | Path | bytes) -> OnnxModule:
     model = _parse(source)
     if isinstance(source, bytes):
         _stand_in(model)
-    opset = _opset(model)
-    _check(model)
+    name = "these bytes" if isinstance(source, bytes) else str(source)
+    opset = _opset(model, name)
+    _check(model, name)
     missing = unsupported(model)
     if missing:
         raise UnsupportedModel(
@@ -71,12 +72,12 @@ def _stand_in(model: onnx.ModelProto) -> None:
         tensor.raw_data = bytes(nbytes)
 
 
-def _opset(model: onnx.ModelProto) -> int:
+def _opset(model: onnx.ModelProto, name: str) -> int:
     """The version of the default operators; raises UnsupportedModel."""
     versions = [i.version for i in model.opset_import if i.domain in ("", "ai.onnx")]
     low, high = OPSETS
     if not versions:
-        raise InvalidInput("no valid ONNX file: it names no operator set")
+        raise InvalidInput(f"{name}: no valid ONNX file: it names no operator set")
     if not low <= versions[0] <= high:
         raise UnsupportedModel(
             f"ONNX opset {versions[0]}: {low} to {high} are read; convert the file with "
@@ -85,12 +86,12 @@ def _opset(model: onnx.ModelProto) -> int:
     return int(versions[0])
 
 
-def _check(model: onnx.ModelProto) -> None:
+def _check(model: onnx.ModelProto, name: str) -> None:
     model.graph.name = model.graph.name or "graph"  # says nothing, but the checker wants one
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
-        raise InvalidInput(f"not a valid ONNX file: {_first_line(error)}") from error
+        raise InvalidInput(f"{name}: not a valid ONNX file: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
