@@ -80,8 +80,19 @@ def _capture(
         return _finish(state, specs, layouts, args, kwargs)
     except InvalidGraph as error:
         raise UnsupportedModel(f"the model does not fit the graph's limits: {error}") from error
+    except UnsupportedModel as error:
+        if _gives_one_twice(args, kwargs):
+            raise UnsupportedModel(
+                f"one tensor is given for several arguments, one of which may be written: {error}"
+            ) from error
+        raise
     finally:
         release(program)
+
+
+def _gives_one_twice(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    tensors = [id(leaf) for leaf in pytree.tree_leaves((args, kwargs)) if torch.is_tensor(leaf)]
+    return len(set(tensors)) < len(tensors)
 
 
 def _exported_function(

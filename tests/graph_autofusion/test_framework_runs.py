@@ -308,10 +308,10 @@ def test_an_argument_that_is_written_and_given_twice(wrap):
         x.add_(1)
         return x * y
 
-    fast = wrap(program)
+    fast = wrap(program, strict=False)
     fast(torch.ones(4), torch.ones(4))
     x, twin = torch.ones(4), torch.ones(4)
-    with pytest.warns(GafWarning, match="shares storage"):
+    with pytest.warns(GafWarning, match="one tensor is given for several arguments"):
         torch.testing.assert_close(fast(x, x), program(twin, twin))
     torch.testing.assert_close(fast(x, x), program(twin, twin))
     torch.testing.assert_close(x, twin)
@@ -390,7 +390,7 @@ class Compatible:
     def __init__(self, source, monkeypatch, faster):
         self.source, self.accepted = source, None
         times = iter((1.0, 2.0) if faster else (2.0, 1.0))
-        monkeypatch.setattr(programs, "_median_seconds", lambda call: (call(), next(times))[1])
+        monkeypatch.setattr(programs, "_least_seconds", lambda call: (call(), next(times))[1])
 
     def resolve(self, graph, accepts):
         plan = self.source.resolve(graph, accepts).plan
