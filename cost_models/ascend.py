@@ -149,10 +149,18 @@ def _cube_cycles(nest: LoopNest) -> float:
     cycles = 0.0
     for number, statement in enumerate(nest.statements):
         if isinstance(statement, Contract):
-            narrow = nest.statements[statement.lhs].dtype in (DType.F16, DType.BF16)
+            narrow = _operand_type(nest, statement) in (DType.F16, DType.BF16)
             points = _points(nest, tuple({*live[number], *statement.axes}))
             cycles += points / (16 * 16 * (16 if narrow else 4))
     return cycles
+
+
+def _operand_type(nest: LoopNest, product: Contract) -> DType:
+    """The type in which the cube reads operands: of those that lie in memory, else of results."""
+    read = (nest.statements[number] for number in (product.lhs, product.rhs))
+    plain = [nest.buffers[s.buffer].type.dtype for s in read if isinstance(s, Load)]
+    stored = [b.type.dtype for b in nest.buffers if b.role is BufferRole.OUTPUT]
+    return (plain or stored)[0]
 
 
 def _vector_stages(nest: LoopNest, tabled: bool) -> int:

@@ -100,3 +100,18 @@ def test_a_bias_in_the_table_costs_no_vector_stage() -> None:
     assert table < vector
     bf16 = linear(DType.BF16)  # the table takes no bf16
     assert AscendModel().predict_us(bf16, None, TARGET) == pytest.approx(vector)
+
+
+def test_products_of_halves_run_at_the_rate_of_halves() -> None:
+    def product(dtype: DType) -> float:
+        b = GraphBuilder()
+        x, w = (b.input(TensorType(dtype, shape)) for shape in ((1024, 4096), (4096, 4096)))
+        b.output(b.op("linear", x, w))
+        graph = b.build()
+        made = lower(graph, make_group(graph, (0,)))
+        assert isinstance(made, Lowered)
+        return AscendModel().predict_us(made.nest, None, TARGET) - CHIP.launch_us
+
+    cube_us = CHIP.microseconds(1024 * 4096 * 4096 / 16**3 / CHIP.cube_cores)
+    assert cube_us < product(DType.F16) < 1.15 * cube_us
+    assert product(DType.F32) > 3 * product(DType.F16)
