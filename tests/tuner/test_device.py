@@ -168,8 +168,9 @@ def test_one_bad_candidate_spoils_no_other_of_its_batch(device: Device) -> None:
     names = ["RIGHT", "CRASH", "BROKEN", "WRONG", "RIGHT"]
     tasks = [task(device, name, f"candidate{i}") for i, name in enumerate(names)]
     tasks.insert(3, task(device, "HANG", "hanging", timeout_s=0.2))
-    kinds = [type(found) for found in outcomes(device, tasks)]
-    assert kinds == [Measurement, Failure, Failure, Failure, Failure, Measurement]
+    found = outcomes(device, tasks)
+    kinds = [type(outcome) for outcome in found]
+    assert kinds == [Measurement, Failure, Failure, Failure, Failure, Measurement], found
 
 
 @pytest.mark.parametrize("device", CPU, indirect=True)
