@@ -10,11 +10,11 @@ The input is read along its rows once, and the accumulators stay in the cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernel_gen.codegen.cpu.frame import Part, split_over_threads
 from kernel_gen.codegen.cpu.reductions.accumulate import Accumulator
+from kernel_gen.codegen.cpu.reductions.innerspace import InnerSpace
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.statements.emit import Emitter
 from kernel_gen.codegen.cpu.statements.scope import Scope
@@ -30,7 +30,6 @@ from kernel_gen.ir.loopnest import Reduce
 _PLAIN_BLOCKS = 64  # blocks of rows that need no second level
 _FLUSH_BLOCKS = 512  # the most blocks between two flushes
 
-Position = Callable[[Scope], tuple[str, int]]
 """Where a cell lies in the padded row, and how many elements that has."""
 
 
@@ -88,11 +87,11 @@ class Crossing:
     """The accumulators of one phase's crosses."""
 
     def __init__(self, emitter: Emitter, phase: Phase, scratch: Scratch, label: str, *,
-                 elems: int, vector: bool, units: int) -> None:  # fmt: skip
-        """`elems`: of a row padded to whole vectors; `units`: rows in flight."""
+                 space: InnerSpace, vector: bool, units: int) -> None:  # fmt: skip
+        """`units`: rows in flight."""
         self._emitter = emitter
         self._phase = phase
-        self._elems = elems
+        self._space = space
         self._vector = vector
         self._label = label
         self._blocks = self._flush_blocks(units)
@@ -103,7 +102,7 @@ class Crossing:
         if not isinstance(statement, Reduce):
             raise InternalError(f"statement {r} does not reduce")
         kind = Accumulator.of(statement, self._emitter.nest.statements[statement.arg].dtype)
-        nbytes = self._elems * kind.value.bytes
+        nbytes = self._space.elems * kind.value.bytes
         near = scratch.private(f"{self._label}_near{r}", nbytes)
         two = self._blocks is not None and kind.compensates
         return _Sum(
@@ -134,9 +133,9 @@ class Crossing:
             scope.add(f"gaf_i64 {self._label}_blocks = 0;")
 
     def _each(self, scope: Scope, line: str) -> None:
-        scope.add(f"for (gaf_i64 e = 0; e < {self._elems}; e++) {line}")
+        scope.add(f"for (gaf_i64 e = 0; e < {self._space.elems}; e++) {line}")
 
-    def take(self, cell: Scope, r: int, values: list[Value], position: str) -> None:
+    def take(self, cell: Scope, r: int, values: list[Value]) -> None:
         """Takes in the values of all rows in flight at one point (or vector of points)."""
         s, ops = self._sums[r], self._emitter.ops
         total = values[0]
@@ -147,7 +146,8 @@ class Crossing:
             total = Value(text, total.dtype, self._vector)
         kind = ops.c_type(s.kind.value, self._vector) + ("u" if self._vector else "")
         name = self._emitter.fresh("p")
-        cell.add(f"{kind} *const {name} = ({kind} *)({self._pointer(s, s.near)} + {position});")
+        place = f"{self._pointer(s, s.near)} + {self._space.position(cell)}"
+        cell.add(f"{kind} *const {name} = ({kind} *)({place});")
         held = Value(f"*{name}", total.dtype, self._vector)
         cell.add(f"*{name} = {s.kind.combined(ops, held, total)};")
 
@@ -174,14 +174,14 @@ class Crossing:
             near, far = self._pointer(s, s.near), self._pointer(s, s.far)
             self._each(scope, f"{{ {far}[e] += {near}[e]; {near}[e] = 0; }}")
 
-    def finish(self, scope: Scope, position: Position) -> None:
+    def finish(self, scope: Scope) -> None:
         """Waits for all rows, combines the threads' accumulators in order, and stores them."""
         self._flush(scope)
         scope.add("GAF_BARRIER")
         nest = self._emitter.nest
         parts = [Part(a, nest.extent_text(a)) for a in self._phase.inner]
         loop = split_over_threads(scope, parts, self._emitter.fresh("t"))
-        at, _ = position(loop)
+        at = self._space.position(loop)
         for stage in self._phase.stages:
             for r, k in zip(stage.crosses, stage.cross_stores, strict=True):
                 self._combine(loop, self._sums[r], at)

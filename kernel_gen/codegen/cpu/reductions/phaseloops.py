@@ -43,7 +43,7 @@ def emit_phase(rows: RowEmitter, root: Scope) -> None:
         if scope is not root:
             scope.close()
     if rows.crossing is not None:
-        rows.crossing.finish(root, rows.position)
+        rows.crossing.finish(root)
 
 
 def _blocked_axis(rows: RowEmitter) -> str | None:

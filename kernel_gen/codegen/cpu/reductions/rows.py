@@ -1,4 +1,4 @@
-"""Text of a phase's rows: stages, walks over the inner axes, accumulators, kept values."""
+"""Text of a phase's rows: stages, walks over the inner axes, accumulators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from kernel_gen.codegen.cpu.reductions.accumulators import StageAccumulators
 from kernel_gen.codegen.cpu.reductions.ahead import fetch_ahead
 from kernel_gen.codegen.cpu.reductions.crossing import Crossing
-from kernel_gen.codegen.cpu.reductions.keep import Kept
+from kernel_gen.codegen.cpu.reductions.innerspace import InnerSpace
+from kernel_gen.codegen.cpu.reductions.kept_rows import KeptRows
 from kernel_gen.codegen.cpu.reductions.rowconfig import RowConfig, RowUnit
 from kernel_gen.codegen.cpu.scratch import Scratch
 from kernel_gen.codegen.cpu.statements.emit import Emitter
@@ -16,13 +17,10 @@ from kernel_gen.codegen.cpu.statements.scope import Binding, Scope
 from kernel_gen.codegen.cpu.statements.value import Value
 from kernel_gen.codegen.flat.phases import Phase, Stage, closure, reductions, stage_roots
 from kernel_gen.errors import InternalError
-from kernel_gen.ir.dtype import DType
-from kernel_gen.ir.types import Dim, Sym
+from kernel_gen.ir.types import Sym
 
 _PLAIN_STEPS = 64  # additions into one accumulator that need no blocks
 _BLOCK_STEPS = 512  # the largest block
-# Copies of a row for stages that lag: loads wait for earlier stores at the same place of a page.
-_PAGE, _APART = 4096, 704
 _FIRST_STEPS = 8  # the first block, where later ones build on it
 
 
@@ -66,6 +64,7 @@ class RowEmitter:
         self.label = label
         self.stops = frozenset(reductions(self.nest))
         self.lanes = emitter.lanes.count
+        self.space = InnerSpace(self.nest, phase.inner, config.vector, self.lanes)
         self.row_vector = config.vector in phase.outer
         self.inner_vector = config.vector in phase.inner
         self.ahead = fetch_ahead(
@@ -75,16 +74,15 @@ class RowEmitter:
             # stage n works n rows behind the first one
             self.ahead = replace(self.ahead, rows=self.ahead.rows + self.ahead.stage)
         self.crossing = self._crossing()
+        self.kept = KeptRows(emitter, phase, config, self.space, scratch, label)
 
     def _crossing(self) -> Crossing | None:
         if not self.phase.crosses:
             return None
         if self.row_vector or self.config.split:
             raise InternalError(f"{self.label}: columns of vectors of rows, or of shared rows")
-        extents = [(a, self.nest.extent(a)) for a in self.walk_order()]
-        elems = math.prod(self._padded(a, e) for a, e in extents)
         return Crossing(
-            self.emitter, self.phase, self.scratch, self.label, elems=elems,
+            self.emitter, self.phase, self.scratch, self.label, space=self.space,
             vector=self.inner_vector, units=self.config.units,
         )  # fmt: skip
 
@@ -116,7 +114,7 @@ class RowEmitter:
             raise InternalError(f"{self.label}: a reduction without axes")
         columns = self.config.unroll if self.inner_vector else 1
         sums = StageAccumulators(
-            self.emitter, stage, len(units), columns, self.walk_order(), fold=self.inner_vector,
+            self.emitter, stage, len(units), columns, self.space.axes, fold=self.inner_vector,
             vector=self.inner_vector or self.row_vector,
         )  # fmt: skip
         return StageWalk(units, stage, number, sums)
@@ -126,7 +124,7 @@ class RowEmitter:
         busy = [s for s in stages if s.stage.reduces or s.stage.stores or s.stage.crosses]
         if not self.phase.inner or not busy:
             return
-        axes = self.walk_order()
+        axes = self.space.axes
         for s in busy:
             s.sums.declare(scope)
         flush = self._flush(axes) if any(s.sums.needs_flush for s in busy) else None
@@ -150,11 +148,6 @@ class RowEmitter:
                 scope.close()
 
     # ---- loops over the inner axes -------------------------------------------------------------
-
-    def walk_order(self) -> tuple[str, ...]:
-        """Inner axes, the vector axis last."""
-        axes = tuple(a for a in self.phase.inner if a != self.config.vector)
-        return (*axes, self.config.vector) if self.inner_vector and self.config.vector else axes
 
     def _step(self, axis: str) -> int:
         return self.lanes * self.config.unroll if axis == self.config.vector else 1
@@ -260,7 +253,7 @@ class RowEmitter:
             cell.values.update(unit.scope.values)
             if self.ahead is not None and self.ahead.stage == walk.number:
                 self.ahead.fetch(self.nest, self.emitter.addresses, cell, u * self.lanes)
-            self._reload(cell, unit, walk.number)
+            self.kept.reload(cell, unit, walk.number)
             for r in walk.stage.reduces:
                 walk.sums.step(cell, r, unit.number, u)
             for k in walk.stage.stores:
@@ -268,64 +261,7 @@ class RowEmitter:
             if self.crossing is not None:
                 for r, values in crosses.items():
                     values.append(self.crossing.argument(cell, r))
-            self._save(cell, unit, walk.number)
+            self.kept.save(cell, unit, walk.number)
         if self.crossing is not None:
             for r, values in crosses.items():
-                self.crossing.take(column, r, values, self.position(column)[0])
-
-    # ---- kept values ---------------------------------------------------------------------------
-
-    def _reload(self, cell: Scope, unit: RowUnit, number: int) -> None:
-        for kept in self.config.kept:
-            if kept.first < number <= kept.last:
-                dtype = self.nest.statements[kept.statement].dtype
-                kind, pointer = self._slot(cell, unit, kept, dtype)
-                name = self.emitter.fresh("k")
-                cell.add(f"const {kind} {name} = *(const {kind} *){pointer};")
-                cell.define(kept.statement, Value(name, dtype, self._is_vector(kept.statement)))
-
-    def _save(self, cell: Scope, unit: RowUnit, number: int) -> None:
-        for kept in self.config.kept:
-            if kept.first == number:
-                value = self.emitter.value(kept.statement, cell)
-                kind, pointer = self._slot(cell, unit, kept, value.dtype)
-                cell.add(f"*({kind} *){pointer} = {value.text};")
-
-    def _is_vector(self, statement: int) -> bool:
-        return self.config.vector in self.emitter.live_axes[statement]
-
-    def _slot(self, cell: Scope, unit: RowUnit, kept: Kept, dtype: DType) -> tuple[str, str]:
-        """Type and address of a kept value: slot, row in flight, position in the padded row."""
-        vector = self._is_vector(kept.statement)
-        kind = self.emitter.ops.c_type(dtype, vector) + ("u" if vector else "")
-        position, total = self.position(cell)
-        sharing = [k.statement for k in self.config.kept if k.slot == kept.slot]
-        step = max(self._bytes(self.nest.statements[s].dtype) for s in sharing)
-        row = -(-total * step // 64) * 64
-        copies = self.config.units
-        if self.config.skew:
-            copies, row = len(self.phase.stages), row + (_APART - row) % _PAGE
-        base = self.scratch.private(f"{self.label}_keep{kept.slot}", row * copies)
-        place = f"{base} + {unit.copy} * {row}" if unit.copy else str(base + unit.number * row)
-        return kind, f"(mine + {place} + {position} * {step})"
-
-    def _bytes(self, dtype: DType) -> int:
-        size = self.emitter.lanes.mask_bytes if dtype is DType.BOOL else dtype.compute.bytes
-        return size * (self.lanes if self.row_vector else 1)
-
-    def _padded(self, axis: str, extent: Dim) -> int:
-        """The axis's extent, in whole vectors where it is the vectorised one."""
-        if not isinstance(extent, int):
-            raise InternalError(f"axis {axis}: values in scratch need a known extent")
-        return -(-extent // self.lanes) * self.lanes if axis == self.config.vector else extent
-
-    def position(self, cell: Scope) -> tuple[str, int]:
-        """Position in the inner space, its last extent padded to whole vectors, and its size."""
-        text, total = "0", 1
-        for axis in self.walk_order():
-            extent, binding = self._padded(axis, self.nest.extent(axis)), cell.binding(axis)
-            if binding is None:
-                raise InternalError(f"axis {axis} is not bound here")
-            text = f"({text} * {extent} + {binding.text})" if text != "0" else f"({binding.text})"
-            total *= extent
-        return text, total
+                self.crossing.take(column, r, values)
