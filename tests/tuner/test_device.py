@@ -40,7 +40,9 @@ def is_simulated(device: Device) -> bool:
     return device.target.kind is DeviceKind.ASCEND_SIM
 
 
-def task(device: Device, name: str, entry: str = "candidate", timeout_s: float = 5.0) -> KernelTask:
+def task(
+    device: Device, name: str, entry: str = "candidate", timeout_s: float = 30.0
+) -> KernelTask:
     """The hand-written kernel of this name for the device."""
     is_cpu = device.target.kind is DeviceKind.CPU
     kernels = tuner_kernels if is_cpu else tuner_npu_kernels
@@ -52,7 +54,7 @@ def outcomes(device: Device, tasks: Sequence[KernelTask]) -> list[Measurement | 
     return [result.result for result in device.measure(tasks)]
 
 
-def failure(device: Device, name: str, timeout_s: float = 5.0) -> Failure:
+def failure(device: Device, name: str, timeout_s: float = 30.0) -> Failure:
     (found,) = outcomes(device, [task(device, name, timeout_s=timeout_s)])
     assert isinstance(found, Failure)
     return found
