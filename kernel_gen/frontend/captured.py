@@ -60,10 +60,11 @@ class SameInput:
 
 
 @dataclass(frozen=True, slots=True)
-class InputView:
-    """A view of an input's storage; `offset` (elements) counts from the input's own first one."""
+class _View:
+    """A view of the storage of another tensor: of the one at `position`. `offset` (elements) counts
+    from that tensor's own first one."""
 
-    input: int
+    position: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
@@ -72,17 +73,16 @@ class InputView:
         return base.as_strided(self.shape, self.strides, base.storage_offset() + self.offset)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputView:
-    """A view of another result's storage: position in `Graph.outputs`, and as for an input."""
+class InputView(_View):
+    """Of an input's storage: `position` in `Graph.inputs`."""
 
-    output: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
+    __slots__ = ()
 
-    def of(self, base: torch.Tensor) -> torch.Tensor:
-        return base.as_strided(self.shape, self.strides, base.storage_offset() + self.offset)
+
+class OutputView(_View):
+    """Of another result's storage: `position` in `Graph.outputs`."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,9 +214,9 @@ def _result(
         case SameInput(position):
             return inputs[position]
         case InputView():
-            return leaf.of(inputs[leaf.input])
+            return leaf.of(inputs[leaf.position])
         case OutputView():
-            return leaf.of(outputs[leaf.output])
+            return leaf.of(outputs[leaf.position])
         case ConstantResult():
             return leaf.value
 
