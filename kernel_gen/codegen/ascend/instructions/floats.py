@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kernel_gen.codegen.ascend.instructions.number_operands import polynomials, with_number
 from kernel_gen.codegen.ascend.instructions.steps import Value
 from kernel_gen.codegen.ascend.instructions.writer import Const, Operand, Writer
 
@@ -54,7 +55,7 @@ class Floats:
             if op == "sub":
                 return w.scalar("Adds", w.scalar("Muls", b, -1.0), float(a.value))
             if op == "div":
-                return w.with_number("Div", b, float(a.value), first=True)
+                return with_number(w, "Div", b, float(a.value), first=True)
             a = w.constant(float(a.value), "float", b.lanes)
         if op in ("maximum", "minimum"):
             return self._extreme(op, a, b)
@@ -76,7 +77,7 @@ class Floats:
             case "div" if c != 0 and abs(np.frexp(c)[0]) == 0.5 and 2.0**-100 < abs(c) < 2.0**100:
                 return w.scalar("Muls", a, 1 / c)
             case "div":
-                return w.with_number("Div", a, c)
+                return with_number(w, "Div", a, c)
             case "maximum" | "minimum":
                 if np.isnan(c):
                     return w.constant(c, "float", a.lanes)
@@ -151,7 +152,7 @@ class Floats:
         return self._with_constant("maximum", a, 0.0)
 
     def _reciprocal(self, a: Value) -> Value:
-        return self.w.with_number("Div", a, 1.0, first=True)
+        return with_number(self.w, "Div", a, 1.0, first=True)
 
     def _rsqrt(self, a: Value) -> Value:
         return self._reciprocal(self.w.unary("Sqrt", a))
@@ -201,7 +202,7 @@ class Floats:
         return w.select(w.compare("GE", w.unary("Abs", a), 0.34), large, small)
 
     def _polynomial(self, x: Value, coefficients: tuple[float, ...]) -> Value:
-        return self.w.polynomials(x, coefficients)[0]
+        return polynomials(self.w, x, coefficients)[0]
 
     def _signed(self, size: Value, like: Value) -> Value:
         """`size` with the sign of `like`."""
@@ -218,7 +219,7 @@ class Floats:
         small = w.fused(p, w.binary("Mul", s, x), x)
         a = w.unary("Abs", x)
         e = w.unary("Exp", w.scalar("Muls", a, 2.0))
-        q = w.with_number("Div", w.scalar("Adds", e, 1.0), -2.0, first=True)
+        q = with_number(w, "Div", w.scalar("Adds", e, 1.0), -2.0, first=True)
         large = self._signed(w.scalar("Adds", q, 1.0), x)
         return w.select(w.compare("GE", a, 0.6), large, small)
 
@@ -227,7 +228,7 @@ class Floats:
         not relied on."""
         w = self.w
         near = w.scalar("Maxs", w.scalar("Mins", x, _ERF_END), -_ERF_END)
-        above, below = w.polynomials(w.binary("Mul", near, near), _ERF_ABOVE, _ERF_BELOW)
+        above, below = polynomials(w, w.binary("Mul", near, near), _ERF_ABOVE, _ERF_BELOW)
         made = w.binary("Div", w.binary("Mul", near, above), below)
         return w.select(w.compare("EQ", x, x), made, x)
 

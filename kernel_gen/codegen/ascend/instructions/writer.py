@@ -201,15 +201,6 @@ class Writer:
         text = f"RowWise{kind}({{d}}, {wide.token}, {blocks.token}, rows, pitch, n);"
         return self.lanewise(text, a.ctype, lanes, wide, blocks)
 
-    def with_number(self, name: str, v: Value, number: float, *, first: bool = False) -> Value:
-        """`name` on fp32 and a number, which is read from a block with stride 0; `first`: on the
-        number and the tensor."""
-        ((table, lane),) = self._blocks_of([number])
-        kind = f"<{name}Op, {'true' if first else 'false'}>"
-        at = f"{table.token}[{lane}]"
-        text = f"OneWise{kind}({{d}}, {v.token}, {at}, {self.count(v.lanes)});"
-        return self.lanewise(text, v.ctype, v.lanes, v, table)
-
     def copied(self, v: Value) -> Value:
         """The same elements in a buffer of their own."""
         blocks = f"rows * {32 // SIZES[v.ctype]}"
@@ -225,42 +216,6 @@ class Writer:
             text = f"FusedColWise<{full}>({{d}}, {b.token}, {c.token}, rows, pitch, n);"
         made = self.new(a.ctype, a.lanes)
         self.body.append(Step(text.replace("{d}", made.token), (a, b, c), (made,), onto=a))
-        return made
-
-    def polynomials(self, x: Value, *coefficients: tuple[float, ...]) -> list[Value]:
-        """Polynomials in `x` by Horner's scheme, the highest power first, each step a product and
-        a sum rounded once. They end together, step by step in turn: a step of one need not wait
-        for the result of another's."""
-        blocks = iter(self._blocks_of([c for one in coefficients for c in one[2:]]))
-        added = [[next(blocks) for _ in one[2:]] for one in coefficients]
-        made: list[Value | None] = [None] * len(coefficients)
-        for left in range(max(map(len, added)), -1, -1):
-            for number, (first, second, *_) in enumerate(coefficients):
-                value, steps = made[number], added[number]
-                if value is not None:
-                    made[number] = self._fused_with_block(value, x, *steps[-left - 1])
-                elif len(steps) == left:
-                    highest = x if first == 1.0 else self.scalar("Muls", x, first)
-                    made[number] = self.scalar("Adds", highest, second)
-        return [value for value in made if value is not None]
-
-    def _blocks_of(self, numbers: list[float]) -> list[tuple[Value, int]]:
-        """Blocks of 32 B of equal fp32 lanes: buffers and the lanes where they start there."""
-        found: list[tuple[Value, int]] = []
-        for start in range(0, len(numbers), 8):
-            some = numbers[start : start + 8]
-            lines = [f"Duplicate({{d}}[{8 * i}], {literal(c, 'float')}, 8);"
-                     for i, c in enumerate(some)]  # fmt: skip
-            table = self.table("\n".join(lines), Lanes.BLOCK, "float")
-            found += [(table, 8 * i) for i in range(len(some))]
-        return found
-
-    def _fused_with_block(self, a: Value, b: Value, table: Value, lane: int) -> Value:
-        """a · b + c in the buffer of `a`, for the block c of equal lanes."""
-        made = self.new(a.ctype, a.lanes)
-        at = f"{table.token}[{lane}]"
-        text = f"FusedOneWise({made.token}, {b.token}, {at}, {self.count(a.lanes)});"
-        self.body.append(Step(text, (a, b, table), (made,), onto=a))
         return made
 
     def flipped(self, bits: Value) -> Value:
