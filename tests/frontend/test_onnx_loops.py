@@ -105,6 +105,16 @@ def test_an_endless_loop_is_refused(tmp_path: Path, with_work: bool) -> None:
         read_model(model_file(tmp_path, nodes, "last")).module(X)
 
 
+def test_too_many_rounds_are_refused_before_the_first(tmp_path: Path) -> None:
+    unfit = known("unfit", np.ones((5, 7), np.float32))  # no round can be run
+    inner = body([unfit, node("Add", ["state", "unfit"], ["next"]),
+                  node("Identity", ["goes_on"], ["again"])], [("next", [2, 3])])  # fmt: skip
+    nodes = [known("rounds", 1 << 40), known("yes", True),
+             node("Loop", ["rounds", "yes", "x"], ["last"], body=inner)]  # fmt: skip
+    with pytest.raises(UnsupportedModel, match="more than 20000 nodes"):
+        read_model(model_file(tmp_path, nodes, "last")).module(X)
+
+
 def test_graphs_side_by_side_may_share_names(tmp_path: Path) -> None:
     """Both branches call their result `y` and read the same numbers; each keeps its own."""
     made = [info("y", I64, [])]

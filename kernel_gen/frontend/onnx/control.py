@@ -13,7 +13,9 @@ import onnx
 import torch
 from onnx import numpy_helper
 
+from kernel_gen.errors import UnsupportedModel
 from kernel_gen.frontend.onnx.values import Call, Items, Value, as_tensor
+from kernel_gen.ir.verify import MAX_NODES
 
 Run = Callable[[onnx.GraphProto, dict[str, Value]], list[Value]]
 """Runs a graph: what its inputs are, and its outputs."""
@@ -30,6 +32,8 @@ def loop(call: Call, run: Run) -> list[Value]:
     body: onnx.GraphProto = call.attr("body")
     carried = _carried(call, len(body.input) - 2)
     rounds, goes_on = _rounds(call), _condition(call, call.operands[1:2])
+    if goes_on and _never_ends(body):
+        check_inner_nodes(MAX_NODES + 1 if rounds is None else rounds * (len(body.node) + 1))
     stacked: list[list[torch.Tensor]] = [[] for _ in body.output[1 + len(carried) :]]
     count = 0
     while goes_on and (rounds is None or count < rounds):
@@ -41,6 +45,15 @@ def loop(call: Call, run: Run) -> list[Value]:
             kept.append(_tensor(call, value))
         goes_on, count = _condition(call, (again,)), count + 1
     return [*carried, *(_stack(call, values) for values in stacked)]
+
+
+def check_inner_nodes(count: int) -> None:
+    """Raises UnsupportedModel if the graphs that nodes hold come to too many nodes."""
+    if count > MAX_NODES:
+        raise UnsupportedModel(
+            f"the file's loops come to more than {MAX_NODES} nodes: "
+            "load the model in PyTorch, or export it without its loops"
+        )
 
 
 def initial(graph: onnx.GraphProto) -> dict[str, Value]:
@@ -66,6 +79,15 @@ def _condition(call: Call, given: Sequence[Value | None]) -> bool:
     if not given or given[0] is None:
         return True
     return bool(_decided(call, given[0]).item())
+
+
+def _never_ends(body: onnx.GraphProto) -> bool:
+    """Whether the condition comes out of each round as it went in."""
+    copies = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
+    name = body.output[0].name
+    for _ in copies:
+        name = copies.get(name, name)
+    return bool(name == body.input[1].name)
 
 
 def _decided(call: Call, value: Value | None) -> np.ndarray:

@@ -30,17 +30,15 @@ from kernel_gen.frontend.onnx import (
     sequences,
     shapes,
 )
-from kernel_gen.frontend.onnx.control import branch, initial, loop
+from kernel_gen.frontend.onnx.control import branch, check_inner_nodes, initial, loop
 from kernel_gen.frontend.onnx.dtypes import torch_dtype
 from kernel_gen.frontend.onnx.values import RULES, Call, Items, Known, Value, as_tensor
-from kernel_gen.ir.verify import MAX_NODES
 
 _RULE_MODULES = (
     *(attention, contractions, elementwise, indexing, losses, norms, pooling),
     *(quantisation, recurrent, reductions, resize, sampling, sequences, shapes),
 )
 _KNOWN_ELEMS = 4096  # arrays up to this size are arithmetic on shapes, not data
-_MOST_INNER_NODES = MAX_NODES
 _DOMAINS = ("", "ai.onnx")
 _HOLDING = {"If": branch, "Loop": loop}
 
@@ -186,11 +184,7 @@ class OnnxModule(nn.Module):
 
         def run(graph: onnx.GraphProto, inputs: dict[str, Value]) -> list[Value]:
             self._memory.inner_nodes += len(graph.node) + 1
-            if self._memory.inner_nodes > _MOST_INNER_NODES:
-                raise UnsupportedModel(
-                    f"the file's loops come to more than {_MOST_INNER_NODES} nodes: "
-                    "load the model in PyTorch, or export it without its loops"
-                )
+            check_inner_nodes(self._memory.inner_nodes)
             inner = {**values, **initial(graph), **inputs}
             self._run(graph.node, inner)
             return [inner[output.name] for output in graph.output]
