@@ -175,6 +175,14 @@ def test_one_bad_candidate_spoils_no_other_of_its_batch(device: Device) -> None:
     assert kinds == [Measurement, Failure, Failure, Failure, Failure, Measurement], found
 
 
+@pytest.mark.parametrize("device", CPU[:1], indirect=True)
+def test_an_overrun_is_not_held_against_the_next_candidate(device: Device) -> None:
+    overrun, right = (task(device, name, f"after{name}") for name in ("OVERRUN", "RIGHT"))
+    first, second = outcomes(device, [overrun, right])
+    assert isinstance(first, Failure)
+    assert isinstance(second, Measurement), second
+
+
 @pytest.mark.parametrize("device", CPU, indirect=True)
 def test_a_clearly_slower_candidate_is_given_up(device: Device) -> None:
     given_up = replace(task(device, "RIGHT"), incumbent_us=1e-4)

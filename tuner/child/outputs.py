@@ -37,8 +37,11 @@ class OutputBuffer:
         )
 
     def poison(self) -> None:
-        """Overwrite the contents, so that an element never written shows."""
+        """Overwrite the contents, so that an element never written shows, and mend the fences that
+        another candidate broke."""
         self._bytes.fill(self._poison)
+        self._before.fill(_FENCE)
+        self._after.fill(_FENCE)
 
     @property
     def comparable(self) -> Array:
