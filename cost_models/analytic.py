@@ -60,13 +60,14 @@ class AnalyticModel:
             return product_us(nest, schedule, target, self._machine)
         said = decided(nest, schedule, target)
         work = _Work(nest, target, self._machine, said.along)
-        memory = work.memory_us(said)
         packed = schedule is None or schedule.template != "loops"
         arithmetic = work.arithmetic_us(said, packed=packed) / said.threads
+        again = 0.0
         if schedule is not None and schedule.template == Pointwise().name:
             extra = strided_cost(nest, schedule, target, self._machine)
-            memory += work.moved_us(extra.nbytes, said)
+            again = extra.nbytes
             arithmetic += extra.cycles / self._machine.clock_ghz / 1e3 / said.threads
+        memory = work.memory_us(said, again)
         team = self._machine.fork_us + work.meetings(said) * self._machine.barrier_us
         serial = self._machine.call_us + (team if said.threads > 1 else 0.0)
         return serial + max(memory, arithmetic) + 0.15 * min(memory, arithmetic)
@@ -114,20 +115,15 @@ class _Work:
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def memory_us(self, said: Decided) -> float:
-        """Time to move what the nest touches at the rate of the cache level that holds it, and what
-        is streamed past the caches at that of memory."""
+    def memory_us(self, said: Decided, again: float = 0.0) -> float:
+        """Time to move what the nest touches, and `again` bytes of it, at the rate of the cache
+        level that holds it, and what is streamed past the caches at that of memory."""
         touched, written, streamed = self._bytes(said.streamed)
         read = self._bytes_read(said)
         machine, target, busy = self._machine, self._target, said.threads
         rate = held_gb_s(touched + written + streamed, target, machine, busy)
         past = STREAMED * streamed / memory_gb_s(machine, busy)
-        return ((read + written) / rate + past) / busy / 1e3
-
-    def moved_us(self, nbytes: float, said: Decided) -> float:
-        """Time to move bytes at the rate of the level that holds what the nest touches."""
-        rate = held_gb_s(sum(self._bytes(said.streamed)), self._target, self._machine, said.threads)
-        return nbytes / rate / said.threads / 1e3
+        return ((read + written + again) / rate + past) / busy / 1e3
 
     def _bytes(self, streamed: frozenset[int]) -> tuple[float, float, float]:
         """Bytes read, written and streamed, each once."""

@@ -70,10 +70,8 @@ class _Walk:
 
     def _loses_lines(self, stride_bytes: int | None) -> bool:
         """Whether a block's lines are gone before their next elements are taken."""
-        if stride_bytes is None:
-            return False  # positions that data say: nothing is known of them
-        if stride_bytes < _LINE_BYTES:
-            return False
+        if stride_bytes is None or stride_bytes < _LINE_BYTES:
+            return False  # nothing is known of a step that holds symbols
         lines = min(self._block, self._extent(self._axis))
         in_one_set = stride_bytes % _SAME_SET_BYTES == 0
         held = self._target.l1_bytes // (2 * _LINE_BYTES)
