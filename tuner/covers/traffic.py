@@ -56,6 +56,10 @@ class Traffic:
         moved = sum(self._read(group).values()) + sum(self._written(group).values())
         return 1e6 * moved / self._rate
 
+    def writes_back(self, group: Group) -> bool:
+        """Whether results of `group` replace inputs."""
+        return any(value in self._written_back for value in group.outputs)
+
     def back_us(self, group: Group, made_there: Collection[int]) -> float:
         """The microseconds of copying results of `group` into the inputs that they replace, but for
         those that are `made_there`."""

@@ -200,8 +200,10 @@ class CostBook:
         return None if cost is None else self._in_place_us(group, cost)
 
     def _in_place_us(self, group: FusionGroup | FrameworkGroup, alone_us: float) -> float:
-        back_us = self._traffic.back_us(group, self._made_over_inputs(group))
-        return max(alone_us, self._traffic.us(group)) + back_us
+        in_place_us = max(alone_us, self._traffic.us(group))
+        if not self._traffic.writes_back(group):
+            return in_place_us
+        return in_place_us + self._traffic.back_us(group, self._made_over_inputs(group))
 
     def _made_over_inputs(self, group: FusionGroup | FrameworkGroup) -> Collection[int]:
         """Results that are made in the memory of the inputs that they replace."""
